@@ -13,7 +13,7 @@ import type { Spender, Take } from '../../src/quota/quota.ts';
 import { type Ledger, readLedger } from '../../src/store/quota/quota.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { createManualClock } from './manual-clock.ts';
-import { EMPTY, type Own, presentOf, takeFrom } from './model.ts';
+import { EMPTY, type Own, takeFrom } from './model.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -63,7 +63,7 @@ const step = fc.oneof(
       do: fc.constant('pass' as const),
       ms: fc.oneof(
         { weight: 9, arbitrary: fc.constantFrom(1, 37, 101, 999, 2000, 60_000, HOUR, 11 * HOUR, 9 * DAY) },
-        { weight: 1, arbitrary: fc.constantFrom(-1, -5000, -HOUR, -2 * DAY, 400 * DAY, -400 * DAY) },
+        { weight: 1, arbitrary: fc.constantFrom(-1, -5000, -HOUR, -2 * DAY) },
       ),
     }),
   },
@@ -110,18 +110,16 @@ it('the SQL of the ledger agrees with the rules for any events in any order', as
         random: () => 0.25,
       });
       let ledger: Ledger = EMPTY;
-      let own: Own = [];
+      let own: Own = { month: 0, spent: 0 };
       // What a process keeps in memory: whether an answer is to be recorded after a failure, and since when the upstream has answered.
       let troubled = false;
       let lastAnswered = Number.NEGATIVE_INFINITY;
       const note = (next: Ledger) => {
-        // A report changes neither the next free instant nor the count of the day.
-        ledger = { ...next, nextFree: ledger.nextFree, dayStart: ledger.dayStart, daySpent: ledger.daySpent };
+        ledger = next;
         troubled = next.downStreak > 0 || next.limitedStreak > 0 || next.probe !== null;
       };
       for (const s of steps) {
         const now = clock.now();
-        const present = () => presentOf(ledger, now, own);
         if (s.do === 'take' || s.do === 'takes') {
           // Takes at the same moment get what they would get one after the other.
           const takes = await Promise.all(
@@ -139,8 +137,7 @@ it('the SQL of the ledger agrees with the rules for any events in any order', as
         } else if (s.do === 'pass') clock.advance(s.ms);
         else if (s.do === 'reconcile') {
           await quota.reconcile(s);
-          const { dayStart, daySpent } = ledger;
-          ledger = { ...afterReconciled(present(), now, s), dayStart, daySpent };
+          ledger = afterReconciled(ledger, now, s);
         } else {
           const reported = { sentAt: now - s.ago, message: 'm' };
           const event = { ...reported, sentAt: Math.min(reported.sentAt, now) };
@@ -148,20 +145,19 @@ it('the SQL of the ledger agrees with the rules for any events in any order', as
           if (s.do === 'answered') {
             await quota.answered(reported);
             lastAnswered = Math.max(lastAnswered, event.sentAt);
-            if (troubled) note(afterAnswered(present(), now, event));
+            if (troubled) note(afterAnswered(ledger, now, event));
           } else if (s.do === 'spent') {
             await quota.exhausted({ ...reported, window: s.window as 'day' | 'month' });
-            note(afterExhausted(present(), { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
+            note(afterExhausted(ledger, { ...event, window: s.window as 'day' | 'month', graceMs: 2000 }));
           } else {
             await quota[s.do]({ ...reported, retryAfterMs: s.wait });
             const full = { ...event, retryAfterMs: s.wait, random: 0.25 };
-            if (s.do === 'limited') note(afterLimited(present(), now, full));
-            else if (event.sentAt >= lastAnswered || s.wait !== null) note(afterUnavailable(present(), now, full));
+            if (s.do === 'limited') note(afterLimited(ledger, now, full));
+            else if (event.sentAt >= lastAnswered || s.wait !== null) note(afterUnavailable(ledger, now, full));
           }
         }
       }
       const stored = (await readLedger(database.sql, { accountId, now: clock.now() })).ledger;
-      ledger = presentOf(ledger, clock.now(), own);
       expect(stored.nextFree).toBeCloseTo(ledger.nextFree, 1);
       expect({ ...stored, nextFree: 0, paceFactor: 0, limitedUntil: 0 }).toEqual({
         ...ledger,

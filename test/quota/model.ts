@@ -1,6 +1,6 @@
 /** The ledger's rules as plain arithmetic on one object. The SQL of `takeRequests` must agree with it to the millisecond. */
 import type { Instant } from '../../src/clock.ts';
-import { DAY, HOUR, MINUTE } from '../../src/core/interval.ts';
+import { DAY } from '../../src/core/interval.ts';
 import type { Limits, Reserved, Spender, Take } from '../../src/quota/quota.ts';
 import type { Ledger } from '../../src/store/quota/quota.ts';
 
@@ -38,52 +38,18 @@ const startOfDay = (at: Instant) => at - (at % DAY);
 const startOfMonth = (at: Instant) => Date.parse(`${new Date(at).toISOString().slice(0, 7)}-01`);
 const endOfMonth = (at: Instant) => startOfMonth(startOfMonth(at) + 32 * DAY);
 
-/** The requests of one spender in one month, and on the latest day of it. The account may have spent more than all of them. */
-type Row = {
-  readonly name: string;
-  readonly month: Instant;
-  readonly spent: number;
-  readonly day: Instant;
-  readonly daySpent: number;
-};
-export type Own = readonly Row[];
-
-const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
-
-/** The ledger as of now: without what was written under a clock that was far ahead of now. */
-export function presentOf(ledger: Ledger, now: Instant, own: Own): Ledger {
-  const unlessFar = (instant: Instant, mostMs: number) => (instant > now + mostMs ? 0 : instant);
-  const day = startOfDay(now);
-  const month = startOfMonth(now);
-  return {
-    ...ledger,
-    ...(ledger.dayStart > now + 2 * DAY && {
-      dayStart: day,
-      daySpent: sum(own.filter((row) => row.day >= day).map((row) => row.daySpent)),
-    }),
-    ...(ledger.monthStart > now + 32 * DAY && {
-      monthStart: month,
-      monthSpent: sum(own.filter((row) => row.month >= month).map((row) => row.spent)),
-    }),
-    limitedAt: unlessFar(ledger.limitedAt, 5 * MINUTE),
-    limitedUntil: unlessFar(ledger.limitedUntil, DAY + 5 * MINUTE),
-    exhaustedUntil: unlessFar(ledger.exhaustedUntil, 32 * DAY),
-    downAt: unlessFar(ledger.downAt, 5 * MINUTE),
-    downUntil: unlessFar(ledger.downUntil, 65 * MINUTE),
-    probeUntil: (ledger.probeUntil ?? 0) > now + HOUR ? null : ledger.probeUntil,
-  };
-}
+/** What was granted in the month of the latest grant. The account may have spent more than that. */
+export type Own = { readonly month: Instant; readonly spent: number };
 
 /** The result of the take, and the ledger after it. */
 export function takeFrom(
-  stored: Ledger,
+  ledger: Ledger,
   now: Instant,
   terms: Terms,
   spender: Spender,
   own: Own,
 ): { take: Take; ledger: Ledger; own: Own } {
   const { limits, perMonthFixed, aside } = terms;
-  const ledger = presentOf(stored, now, own);
   const fullGap = limits.perSecond === null ? 0 : 1010 / limits.perSecond;
   const minutes = Math.min(60, Math.max(0, (now - ledger.limitedUntil) / 60_000));
   const gap = fullGap * (1 + (ledger.paceFactor - 1) * 0.5 ** minutes);
@@ -118,10 +84,10 @@ export function takeFrom(
 
   const deny = (reason: Extract<Take, { kind: 'denied' }>['reason'], until: Instant) => ({
     take: { kind: 'denied', reason, until: Math.ceil(until - 1e-3) } as const,
-    ledger: stored,
+    ledger,
     own,
   });
-  const ownUsed = sum(own.filter((row) => row.month === month).map((row) => row.spent));
+  const ownUsed = own.month === month ? own.spent : 0;
   const isReported =
     spender.isAccountRequest === true &&
     ledger.monthLimitKnown &&
@@ -156,19 +122,6 @@ export function takeFrom(
       monthSpent: monthUsed + 1,
       probeUntil: isProbe ? sendAt + PROBE : ledger.probeUntil,
     },
-    own: counted(own, spender.name, day, month),
+    own: { month, spent: ownUsed + 1 },
   };
-}
-
-function counted(own: Own, name: string, day: Instant, month: Instant): Own {
-  const isOf = (row: Row) => row.name === name && row.month === month;
-  const before = own.find(isOf);
-  const row = {
-    name,
-    month,
-    spent: (before?.spent ?? 0) + 1,
-    day,
-    daySpent: (before?.day === day ? before.daySpent : 0) + 1,
-  };
-  return [...own.filter((other) => !isOf(other)), row];
 }

@@ -4,7 +4,6 @@ import type { Spans } from '../../core/span.ts';
 import { type OpenGapsQuery, openGaps } from '../candle/gaps.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { parseMultirange } from '../values/multirange.ts';
-import { presentLedger } from './present-ledger.ts';
 import type { At } from './quota.ts';
 
 export type TakeArgs = At & {
@@ -65,7 +64,7 @@ export async function takeRequests(sql: SqlOrTransaction, t: TakeArgs): Promise<
   const { ifOpen } = t;
   const [row] = await sql<(Omit<TakeRow, 'gaps'> & { gaps: string[] | null })[]>`
     with ${ifOpen === null ? sql`` : sql`open as materialized (${openGaps(sql, ifOpen.stretches, ifOpen)}),`}
-    ${locked(sql, t)}, ${presentLedger(sql, t)}, ${windows(sql)}, ${verdict(sql)}, ${writes(sql, t)}
+    ${locked(sql, t)}, ${windows(sql)}, ${verdict(sql)}, ${writes(sql, t)}
     select
       case when denied like 'reserved%' then 'reserved' else denied end as denied, granted, gap_s * 1000 as gap_ms,
       case
@@ -114,7 +113,7 @@ function locked(sql: SqlOrTransaction, t: TakeArgs) {
 function windows(sql: SqlOrTransaction) {
   return sql`
     clocked as materialized (
-      select * from present, terms
+      select *, coalesce(given_now, clock_timestamp()) as now from locked, terms
     ), paced as materialized (
       select *,
         -- Same as slowdownAt in src/quota/adaptive-rate.ts.
@@ -207,8 +206,6 @@ function writes(sql: SqlOrTransaction, t: TakeArgs) {
         next_free = j.send_at + j.gap * j.granted,
         day_start = j.day, day_spent = j.day_used + j.granted,
         month_start = j.month, month_spent = j.month_used + j.granted,
-        limited_at = j.limited_at, limited_until = j.limited_until, exhausted_until = j.exhausted_until,
-        down_at = j.down_at, down_until = j.down_until,
         probe_until = case when j.is_probe then j.send_at + j.probe_wait else j.probe_until end
       from fitted j
       where j.granted > 0 and q.account_id = j.account_id

@@ -3,9 +3,8 @@ import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { tables, updateRows } from '../connection/tables.ts';
 import { quota, type quotaSpent } from '../schema/accounts.ts';
-import { nowOf, presentLedger } from './present-ledger.ts';
 
-/** The account, and the time; null = the database's own clock, which all hosts share. */
+/** The account and the time; null = the database's own clock, which all hosts share. */
 export type At = { readonly accountId: string; readonly now: Instant | null };
 
 /** The time of the database's clock. */
@@ -29,10 +28,7 @@ export async function readLedger(
   lock = false,
 ): Promise<{ readonly ledger: Ledger; readonly now: Instant }> {
   const [row] = await sql<(typeof quota.$inferSelect & { readonly now: Instant })[]>`
-    with locked as materialized (
-      select * from ops.quota where account_id = ${at.accountId} ${lock ? sql`for update` : sql``}
-    ), ${presentLedger(sql, at)}
-    select * from present`;
+    select *, ${nowOf(sql, at)} as now from ops.quota where account_id = ${at.accountId} ${lock ? sql`for update` : sql``}`;
   if (row) {
     const { now, accountId: _, ...ledger } = row;
     return { ledger, now };
@@ -72,4 +68,9 @@ export function readSpenders(sql: SqlOrTransaction, at: At): Promise<readonly Sp
     from ops.quota_spent, (select ${nowOf(sql, at)} as now) t
     where account_id = ${at.accountId} and month_start = date_trunc('month', now, 'UTC')
     order by month_spent desc, class, name`;
+}
+
+/** `clock_timestamp()` instead of `now()`, which is the start of the transaction, before it waited for the row. */
+function nowOf(sql: SqlOrTransaction, { now }: At) {
+  return now === null ? sql`clock_timestamp()` : sql`${now}::timestamptz`;
 }
