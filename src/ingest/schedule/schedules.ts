@@ -108,8 +108,8 @@ const TABLE = [
     fetches: 'what other currencies are worth in dollars',
     requests: REQUESTS_OF_RATES,
     cadence: { sparse: 'off', free: '47 3 * * *', starter: '47 * * * *', pro: '*/15 * * * *' },
-    run: ({ session, sql, clock }, { tick, signal, retry }) =>
-      readRates({ sendRequest: session.sendRequest, accountId: session.accountId, sql, clock, tick, signal, retry }),
+    run: ({ session, sql, clock }, { signal, retry }) =>
+      readRates({ sendRequest: session.sendRequest, accountId: session.accountId, sql, clock, signal, retry }),
   },
   ...CATALOGUE_KINDS.map(catalogueEntry),
   {

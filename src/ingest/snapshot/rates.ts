@@ -1,7 +1,6 @@
 /**
  * Reads exchange rates: the ticker of bitcoin in all currencies that the upstream knows, three per request. A rate is the price in dollars divided by
- * the price in the currency. Both prices must be of one update of the upstream, or bitcoin would have moved between them. A run that was held continues
- * with the currencies that are left.
+ * the price in the currency. Both prices must be of one update of the upstream, or bitcoin would have moved between them.
  */
 import { type Clock, type Instant, MOST_SKEW_MS } from '../../clock.ts';
 import { TICKERS_PATH } from '../../contract/interface/paths.ts';
@@ -10,7 +9,7 @@ import { readRecord, type TickerQuote, tickerSchema } from '../../contract/recor
 import { parseTime } from '../../contract/time.ts';
 import { RATE_CHANGES } from '../../core/ticker.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { type RateFacts, readCurrenciesLeft, writeRates } from '../../store/snapshot/rate.ts';
+import { type RateFacts, writeRates } from '../../store/snapshot/rate.ts';
 import { storeSnapshot } from '../../store/snapshot/snapshot.ts';
 import { recordFetchOnce } from '../../store/work/fetch.ts';
 import { UpstreamError } from '../outcome.ts';
@@ -37,8 +36,6 @@ type RatesDeps = {
   readonly sql: Sql;
   readonly clock: Clock;
   readonly accountId: string;
-  /** When the run was due. */
-  readonly tick: Instant;
   readonly signal: AbortSignal;
   /** Waits for a database that is unavailable. */
   readonly retry: OutageRetry;
@@ -46,11 +43,11 @@ type RatesDeps = {
 
 /** @throws UpstreamError, ConfigurationError */
 export async function readRates(deps: RatesDeps): Promise<RunOutcome> {
-  const { sql, retry, accountId, tick } = deps;
+  const { sql, retry, accountId } = deps;
   const refused = await endRefusedRecently(PATH, { ...deps, record: { endpoint: ENDPOINT, accountId } });
   if (refused !== null) return refused;
   const checkOrigin = createOriginCheck(sql);
-  let left = await retry(() => readCurrenciesLeft(sql, CURRENCIES, { endpoint: ENDPOINT, accountId, tick }));
+  let left: readonly string[] = CURRENCIES;
   let dollars: Dollars | null = null;
   for (let requests = 1; left.length > 0 && requests <= MOST_REQUESTS; requests++) {
     const requested = left.slice(0, QUOTES_PER_REQUEST - (dollars === null ? 1 : 0));

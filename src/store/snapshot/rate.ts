@@ -14,25 +14,6 @@ export type RateFacts = {
   readonly changes: Readonly<Record<RateChange, number | null>>;
 };
 
-/** The currencies whose rate was not stored since this run was due, the oldest rate first: a run that was held continues with them. */
-export async function readCurrenciesLeft(
-  sql: SqlOrTransaction,
-  currencies: readonly string[],
-  run: { readonly endpoint: string; readonly accountId: string; readonly tick: Instant },
-): Promise<string[]> {
-  // A cached answer may be older than the tick.
-  const rows = await sql<{ currency: string }[]>`
-    with begun as (
-      select min(as_of) - interval '1 ms' as at from ops.fetch
-      where series_id is null and endpoint = ${run.endpoint} and account_id = ${run.accountId} and outcome = 'stored' and sent_at >= ${run.tick}
-    )
-    select u.currency from unnest(${currencies as string[]}::text[]) with ordinality u(currency, place) cross join begun
-    left join lateral (select max(at) as at from market.rate r where r.currency = u.currency) latest on true
-    where latest.at is null or begun.at is null or latest.at < begun.at
-    order by latest.at nulls first, u.place`;
-  return rows.map(({ currency }) => currency);
-}
-
 /** Resolves to the number of new rates. A stored rate of the same instant does not change. */
 export async function writeRates(sql: SqlOrTransaction, rates: readonly RateFacts[], at: Instant): Promise<number> {
   if (rates.length === 0) return 0;

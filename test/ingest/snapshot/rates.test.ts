@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { isFound } from '../../../src/contract/answer/not-found.ts';
 import { provenanceOf } from '../../../src/contract/answer/provenance.ts';
 import { FIATS } from '../../../src/contract/record/fiats.ts';
-import { DAY, HOUR, MINUTE } from '../../../src/core/interval.ts';
+import { DAY, HOUR } from '../../../src/core/interval.ts';
 import { withoutRetry } from '../../../src/ingest/request/outage-retry.ts';
 import { REQUESTS_OF_RATES, readRates } from '../../../src/ingest/snapshot/rates.ts';
 import { createSnapshots } from '../../../src/ingest/snapshot/snapshots.ts';
@@ -28,9 +28,8 @@ async function open() {
   made.upstream.forget();
   const { sql } = database;
   const { signal } = new AbortController();
-  const { sendRequest, accountId } = session;
-  const read = (retry = withoutRetry, tick = clock.now()) =>
-    readRates({ sendRequest, accountId, sql, clock, tick, signal, retry });
+  const read = (retry = withoutRetry) =>
+    readRates({ sendRequest: session.sendRequest, accountId: session.accountId, sql, clock, signal, retry });
   const stored = () =>
     sql<
       StoredRate[]
@@ -110,41 +109,6 @@ test('an answer that is no ticker of bitcoin is not used; a refusal waits a day'
   made.upstream.script = () => says(403, 'not in this plan');
   expect(await read()).toMatchObject({ kind: 'held', until: expect.any(Number) });
   expect(await stored()).toEqual([]);
-});
-
-test('a run that was held continues where it was; a run that did not end is continued by the next one', async () => {
-  const { clock, read, stored } = await open();
-  const tick = clock.now();
-  /** Upstream answers so many requests, and then asks for a pause. The run ends, and its pause passes. */
-  const runUntilPause = async (answers: number, since: number) => {
-    let requests = 0;
-    made.upstream.script = () =>
-      requests++ < answers
-        ? null
-        : Response.json({ error: 'too fast' }, { status: 429, headers: { 'Retry-After': '90' } });
-    const outcome = await read(withoutRetry, since);
-    clock.advanceTo(clock.now() + 2 * MINUTE);
-    return outcome;
-  };
-  expect(await runUntilPause(6, tick)).toMatchObject({ kind: 'held', reason: 'limited' });
-  // One of the three currencies of the first request is the dollar.
-  expect(await stored()).toHaveLength(6 * 3 - 1);
-  expect(await runUntilPause(4, tick)).toMatchObject({ kind: 'held', reason: 'limited' });
-  expect(await stored()).toHaveLength(6 * 3 - 1 + 4 * 3 - 1);
-  expect(await runUntilPause(20, tick)).toEqual({ kind: 'done' });
-  const rates = await stored();
-  expect(rates.map(({ currency }) => currency)).toEqual([...CURRENCIES].sort());
-  for (const { currency, price, updatedAt } of rates) expect(price / dollarsAt(currency, updatedAt)).toBeCloseTo(1, 9);
-
-  for (const [day, answers] of [
-    [1, 6],
-    [2, 9],
-  ] as const) {
-    clock.advanceTo(tick + day * DAY);
-    expect(await runUntilPause(answers, tick + day * DAY)).toMatchObject({ kind: 'held' });
-  }
-  const young = (await stored()).filter(({ updatedAt }) => updatedAt > tick + DAY / 2);
-  expect(new Set(young.map(({ currency }) => currency)).size).toBe(CURRENCIES.length);
 });
 
 test('a 402 whose text is unknown, with requests left, is requested less and less often, at whatever ticks', async () => {
