@@ -1,23 +1,31 @@
 -- Whole slots in spans, in every session's zone; spans without an end; months.
 create or replace function market.slots_within(spans tstzmultirange, width interval) returns tstzmultirange
-  language sql immutable parallel safe
+  language plpgsql immutable parallel safe as $$
+declare
+  -- An interval of seconds is as long in each time zone.
+  fixed constant interval := case when width > interval '0' and extract(year from width) = 0 and extract(month from width) = 0
+    then make_interval(secs => extract(epoch from width)::double precision) end;
+begin
+  if fixed is not null then
+    return coalesce((
+      select range_agg(tstzrange(s.first, s.last))
+      from unnest(spans) r
+      cross join lateral (select date_bin(fixed, lower(r) + fixed - interval '1 microsecond', timestamptz 'epoch') as first,
+        date_bin(fixed, upper(r), timestamptz 'epoch') as last) s
+      where lower_inf(r) or upper_inf(r) or s.first < s.last), '{}');
+  end if;
+  -- Months have no grid of 1970. slot_of raises the error for what is no width.
   return coalesce((
-    select range_agg(tstzrange(f.first, g.last))
+    select range_agg(tstzrange(f.first, s.last))
     from unnest(spans) r
-    -- Months have no grid of 1970, and slot_of raises the error for what is no width. An interval of seconds is as long in each time zone.
-    cross join (select case when width > interval '0' and extract(year from width) = 0 and extract(month from width) = 0
-      then make_interval(secs => extract(epoch from width)::double precision) end as fixed) w
-    cross join lateral (select
-      case when w.fixed is null then market.slot_of(width, lower(r)) else date_bin(w.fixed, lower(r), timestamptz 'epoch') end as begun,
-      case when w.fixed is null then market.slot_of(width, upper(r)) else date_bin(w.fixed, upper(r), timestamptz 'epoch') end as last) g
-    cross join lateral (select case when g.begun < lower(r) then market.slot_end(width, g.begun) else g.begun end as first) f
-    where width is not null and (lower_inf(r) or upper_inf(r) or f.first < g.last)), '{}');
+    cross join lateral (select market.slot_of(width, lower(r)) as begun, market.slot_of(width, upper(r)) as last) s
+    cross join lateral (select case when s.begun < lower(r) then market.slot_end(width, s.begun) else s.begun end as first) f
+    where width is not null and (lower_inf(r) or upper_inf(r) or f.first < s.last)), '{}');
+end
+$$;
 comment on function market.slots_within(tstzmultirange, interval) is 'The slots of a width, on the grid of 1970 in UTC (months begin on the first), that lie in these spans as a whole. Example: select market.slots_within(covered, interval ''1 day'') from market.coverage where coin_id = ''btc-bitcoin'';';
 
 -- A symbol in any case: also one like stETH.
-drop index market.coin_by_symbol;
-create index coin_by_symbol on market.coin (lower(symbol));
-
 create or replace function market.coin_of(name text) returns text language plpgsql stable strict parallel safe as $$
 declare
   given constant text := btrim(coin_of.name);
@@ -47,16 +55,20 @@ begin
   end if;
   -- Of coins that upstream still follows, else of all.
   select coalesce(array_agg(c.id) filter (where c.is_active), array_agg(c.id)) into ids from market.coin c
-    where lower(c.symbol) = lower(given)
+    where c.symbol in (given, upper(given), lower(given))
       and not exists (select from market.coin_rename r where r.old_id = c.id and not (c.is_active and c.last_seen_at > r.renamed_at));
   -- Only of coins that have another id now.
   if ids is null then
-    select array_agg(distinct market.coin_of(c.id)) into ids from market.coin c where lower(c.symbol) = lower(given);
+    select array_agg(distinct market.coin_of(c.id)) into ids from market.coin c where c.symbol in (given, upper(given), lower(given));
   end if;
   if ids is null then
     select coalesce(array_agg(distinct c.coin_id) filter (where c.valid_to is null), array_agg(distinct c.coin_id)) into ids
       from market.platform p join market.contract c on c.platform_id = p.id and lower(c.address) = at_address
       where platform is null or p.id = platform;
+  end if;
+  -- A symbol like stETH, in other letters. Last, because no index has it: this reads all coins.
+  if ids is null then
+    select array_agg(distinct market.coin_of(c.symbol)) into ids from market.coin c where lower(c.symbol) = lower(given) and c.symbol <> given;
   end if;
   if cardinality(ids) = 1 then
     return ids[1];
@@ -177,6 +189,7 @@ declare
   since constant timestamptz := market.utc(from_time);
   -- A slot that ends after the span tells of what came later, and one that has not ended yet has no close.
   last constant timestamptz := market.slot_of(width, least(market.utc(to_time), now()));
+  ends constant timestamptz := market.slot_of(width, coalesce(nullif(market.utc(to_time), 'infinity'), now()));
 begin
   return query
     with closes as materialized (
@@ -189,7 +202,7 @@ begin
     )
     select d.fall, (select max(c.close_time) from closes c where c.close = d.peak and c.close_time <= d.close_time) + interval '1 second',
       d.close_time + interval '1 second', t.slots,
-      coalesce(case when s.first < last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, last) end, false)
+      coalesce(case when s.first < last then market.final_spans(coin, market.base_of(width), quote) @> tstzrange(s.first, ends) end, false)
     from (select count(*)::integer as slots, min(c.open_time) as first_at from closes c) t
     cross join lateral (
       select case when isfinite(since) then market.slot_end(width, market.slot_of(width, since - interval '1 microsecond')) else t.first_at end as first
@@ -214,7 +227,9 @@ begin
       case when isfinite(candles.first) then '$1' else 'min(open_time)' end, candles.statement)
       into twap, slots, first using candles.first;
   end if;
-  complete := coalesce(first < candles.last and candles.known @> tstzrange(first, candles.last), false);
+  -- A span that is not over is not complete.
+  complete := coalesce(first < candles.last
+    and candles.known @> tstzrange(first, greatest(candles.last, market.slot_of(width, nullif(market.utc(to_time), 'infinity')))), false);
   return next;
 end
 $$;
@@ -237,7 +252,9 @@ begin
       case when isfinite(candles.first) then '$1' else 'min(open_time)' end, candles.statement)
       into vwap, volume, slots, first using candles.first;
   end if;
-  complete := coalesce(first < candles.last and candles.known @> tstzrange(first, candles.last), false);
+  -- A span that is not over is not complete.
+  complete := coalesce(first < candles.last
+    and candles.known @> tstzrange(first, greatest(candles.last, market.slot_of(width, nullif(market.utc(to_time), 'infinity')))), false);
   return next;
 end
 $$;
@@ -499,13 +516,13 @@ begin
       end if;
     end if;
   end if;
-  -- A mean of its span, known when that has ended. One that is not final may be of a part of it.
+  -- A mean of its span, known when that has ended. If it was read before, it is one of a part of it.
   if priced_at is null then
     select p.price, 'mean of ' || substr(s.interval::text, 8), p.time + market.width_of(s.interval) into price, source, priced_at
       from market.series s
       cross join lateral (
         select q.time, q.price from market.price q
-        where q.series_id = s.id and q.price is not null and s.covered @> q.time
+        where q.series_id = s.id and q.price is not null and (q.time + market.width_of(s.interval) <= s.answered_at or s.covered @> q.time)
           and q.time <= instant - market.width_of(s.interval) and q.time >= oldest - market.width_of(s.interval)
         order by q.time desc limit 1
       ) p
@@ -563,7 +580,8 @@ begin
           union all
           select s.coin_id, x.market_cap, x.price, 'mean of 1d', x.time + interval '24 hours', null
           from market.series s cross join lateral (select p.time, p.price, p.market_cap from market.price p
-            where p.series_id = s.id and p.time >= today - interval '48 hours' and p.time < today and p.market_cap > 0 and s.covered @> p.time
+            where p.series_id = s.id and p.time >= today - interval '48 hours' and p.time < today and p.market_cap > 0
+              and (p.time + interval '24 hours' <= s.answered_at or s.covered @> p.time)
             order by p.time desc limit 1) x
           where s.interval = 'prices-1d' and s.quote = 'usd'
         ) k
@@ -584,3 +602,6 @@ create or replace function market.prices_sampled(coin text, width interval, span
 begin atomic
   select s.* from ops.prices_sampled((select market.coin_of(coin)), ops.span_of_time(width), lower(span), least(upper(span), now())) s;
 end;
+
+-- One refused item could stop its whole kind. A kind that is really refused is found again within minutes.
+delete from ops.second_opinion where claim = 'catalogue refusal';

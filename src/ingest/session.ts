@@ -95,9 +95,11 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   const { name: planName, source: planSource } = await learnPlan(options, account, checkWith);
   // A configured plan is not what the account said. Without the setting, the account must be requested again.
   const isOverruled = options.plan !== null && account.current().plan !== options.plan;
+  // With a key, the saved plan may be what the account said, and that is no change.
+  if (isOverruled && options.apiKey === null) await forgetItemRefusals(sql);
   await account.save({ plan: planName, ...(isOverruled ? { checkedAt: null } : {}) });
   // From now on the refusals of this plan count, and those of other plans do not.
-  if (await makeCurrentAccount(sql, accountId)) await forgetItemRefusals(sql);
+  await makeCurrentAccount(sql, accountId);
 
   const { candlesPerRequest, pricesPerRequest } = options;
   const plan = planOf(planName, {
@@ -165,7 +167,10 @@ function createSenders(options: SessionOptions, account: AccountRecord) {
   });
   const reachability = createReachability(sql, new URL(baseUrl).host);
   const checkWith: CheckWith = (quota) =>
-    checkAccount({ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal });
+    checkAccount({
+      ...{ sendRequest: sendWith(quota), quota, sql, clock, account, sentAs: options.authScheme, signal },
+      hasConfiguredPlan: options.plan !== null,
+    });
   // Without a key there is no account to request. Many requests may get a 402 at once, or a 403: one request for the account serves all of them.
   const sharesFailure = (error: unknown) => !isDatabaseUnavailable(error);
   const createCheck = () =>

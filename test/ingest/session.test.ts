@@ -1,7 +1,7 @@
 /** Opening a session: when the account is requested, which plan results, and how a 402 is judged. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PlanName } from '../../src/contract/plan/plans.ts';
-import { HOUR } from '../../src/core/interval.ts';
+import { DAY, HOUR } from '../../src/core/interval.ts';
 import { AccountUnknown, ConfigurationError, KeyRefused } from '../../src/ingest/outcome.ts';
 import { openSession, type SessionOptions } from '../../src/ingest/session.ts';
 import { currentAccount, readAccount } from '../../src/store/quota/account.ts';
@@ -291,3 +291,28 @@ test.each(['an outage', 'an exhausted quota'])(
     expect((await quota.state()).outage).toBe(null);
   },
 );
+
+test('a refused item of the catalogue is requested again when the account has another plan, and not because the settings name another', async () => {
+  const world = bench();
+  const { sql } = database;
+  const until = world.clock.now() + 30 * DAY;
+  await sql`
+    insert into ops.catalogue_item (kind, id, asked_at, outcome, wait_until, times, message)
+    values ('coin_details', 'x', ${world.clock.now()}, 'forbidden', ${until}, 7, 'no')`;
+  const waits = async () =>
+    (
+      await sql<
+        { waits: boolean; times: number }[]
+      >`select wait_until > asked_at as waits, times from ops.catalogue_item`
+    )[0];
+  world.answers(...Array.from({ length: 6 }, () => account('pro', 999_990)));
+  for (let start = 0; start < 2; start++) await (await world.open({ plan: 'free' })).check();
+  expect(await waits()).toEqual({ waits: true, times: 7 });
+  await world.open();
+  await sql`update ops.catalogue_item set wait_until = ${until}`;
+  await (await world.open()).check();
+  expect(await waits()).toEqual({ waits: true, times: 7 });
+  world.answers(account('business', 999_990));
+  await (await world.open()).check();
+  expect(await waits()).toEqual({ waits: false, times: 7 });
+});

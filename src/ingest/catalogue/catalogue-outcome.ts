@@ -9,6 +9,7 @@ import {
   type CatalogueItem,
   type CatalogueKind,
   isItemRefusal,
+  outcomesLike,
 } from '../../store/catalogue/catalogue-item.ts';
 import type { Sql, SqlOrTransaction } from '../../store/connection/connect.ts';
 import { type Claim, type ClaimId, readClaims } from '../../store/work/second-opinion.ts';
@@ -53,7 +54,7 @@ const refusalBackoff = createBackoff({ firstMs: 60_000, mostMs: 30 * DAY, factor
 /** How long an item waits after this outcome, in milliseconds: longer each time the outcome repeats. The wait is stored, so it has no jitter. */
 export function waitAfter(outcome: string, item: CatalogueItem): number {
   const isFailure = outcome === 'malformed' || outcome === 'unavailable';
-  const times = item.outcome === outcome ? item.times : 0;
+  const times = item.outcome !== null && outcomesLike(outcome).includes(item.outcome) ? item.times : 0;
   const backoff = isFailure ? failureBackoff : isItemRefusal(outcome) ? refusalBackoff : unknownBackoff;
   return backoff(times, WHOLE_BOUND);
 }

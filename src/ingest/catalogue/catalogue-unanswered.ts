@@ -1,7 +1,8 @@
 /** What a failed request means for the item of the catalogue, for its kind, and for the run. */
+import { DAY } from '../../core/interval.ts';
 import { type ItemRefusal, recordItem } from '../../store/catalogue/catalogue-item.ts';
 import { markDocumentsGone } from '../../store/catalogue/document.ts';
-import { findClaim, recordAnswer } from '../../store/work/second-opinion.ts';
+import { type Claim, findClaim, recordAnswer } from '../../store/work/second-opinion.ts';
 import { CATALOGUE } from './catalogue-kinds.ts';
 import {
   type CatalogueContext,
@@ -81,10 +82,11 @@ function remember(
   { kind, item, context }: ItemRequest,
   { message, exchange }: Unusable,
   outcome: string,
-  changes: { readonly isTruncated?: boolean } = {},
+  { leastWaitMs = 0, ...changes }: { readonly isTruncated?: boolean; readonly leastWaitMs?: number } = {},
 ): Promise<void> {
   const end = { kind, id: item.id, askedAt: exchange.sentAt, outcome, message, ...changes };
-  return context.retry(() => recordItem(sql, { ...end, waitUntil: clock.now() + waitAfter(outcome, item) }));
+  const waitUntil = clock.now() + Math.max(leastWaitMs, waitAfter(outcome, item));
+  return context.retry(() => recordItem(sql, { ...end, waitUntil }));
 }
 
 /**
@@ -100,21 +102,34 @@ async function refused(
   const { sql, clock, session } = catalogue;
   const { kind, item, context } = request;
   if (item.isTruncated) {
-    // REST refuses the complete list. The beginning, which the tool returns, is better than nothing.
-    await remember(catalogue, request, answer, reason, { isTruncated: false });
+    // REST refuses the complete list. The beginning, which the tool returns, is better than nothing. REST is tried again after the next beginning.
+    await remember(catalogue, request, answer, reason, { isTruncated: false, leastWaitMs: DAY });
     return SKIPPED;
   }
   await remember(catalogue, request, answer, reason);
   const ofKind = await context.retry(() => findClaim(sql, refusalOf(kind, session)));
   const isKindRefused = ofKind !== null && isBelieved(ofKind);
-  if (!item.tellsOfKind && !isKindRefused) return SKIPPED;
+  const agreed = itemsOf(ofKind);
+  // An item counts once. After that its refusals say nothing more about the kind.
+  const isNew = item.tellsOfKind && !agreed.includes(item.id);
+  if (!isNew && !isKindRefused) return SKIPPED;
   const { message, exchange } = answer;
   const received = { sentAt: exchange.sentAt, receivedAt: exchange.sentAt, ageMs: exchange.ageMs };
-  const evidence = { reason, message: message.slice(0, LONGEST_MESSAGE) };
+  const evidence = {
+    reason,
+    message: message.slice(0, LONGEST_MESSAGE),
+    items: (isKindRefused ? agreed : [...agreed, item.id]).join('\n'),
+  };
   const { claim } = await context.retry(() =>
     sql.begin((tx) => recordAnswer(tx, refusalOf(kind, session), received, () => ({ says: 'agrees', evidence }))),
   );
   const now = clock.now();
   // The wait may already be over.
   return (claim && refusedUntil(claim, now)) ?? { kind: 'held', until: now, reason: message };
+}
+
+/** The items that agreed so far. */
+function itemsOf(claim: Claim | null): readonly string[] {
+  const items = claim?.evidence?.items;
+  return typeof items === 'string' ? items.split('\n') : [];
 }

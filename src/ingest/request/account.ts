@@ -58,7 +58,6 @@ export async function openAccountRecord(
   return {
     current: () => saved,
     save: async (changes) => {
-      if (changes.plan !== undefined && changes.plan !== saved.plan) await forgetItemRefusals(sql);
       saved = { ...saved, ...changes };
       await saveAccount(sql, saved);
     },
@@ -82,6 +81,8 @@ type CheckAccountDeps = {
   readonly account: AccountRecord;
   /** The configured auth scheme. */
   readonly sentAs: KeyRefusal['sentAs'];
+  /** Whether the settings name the plan: it then stays in effect, whatever the account says. */
+  readonly hasConfiguredPlan: boolean;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -143,7 +144,7 @@ function readAccountInfo(body: unknown): ParsedRecord<AccountInfo> {
 
 /** Reconciles the ledger and saves the account. Resolves to its plan; null when Chandler does not know that plan. */
 async function learn(
-  { quota, account, clock }: CheckAccountDeps,
+  { quota, sql, account, clock, hasConfiguredPlan }: CheckAccountDeps,
   accountPath: AccountPath,
   info: AccountInfo,
 ): Promise<PlanName | null> {
@@ -153,6 +154,8 @@ async function learn(
   const unlimited = !hasCounts || made < 0 || left < 0;
   // A plan without a limit ends the old plan's limit, and the state "quota exhausted". An answer without counts ends nothing.
   if (hasCounts) await quota.reconcile(unlimited ? { made: 0, left: null } : { made, left });
+  // With a configured plan, the saved one is either, by turns.
+  if (!hasConfiguredPlan && plan !== null && plan !== account.current().plan) await forgetItemRefusals(sql);
   await account.save({
     plan: plan ?? account.current().plan,
     accountPath,

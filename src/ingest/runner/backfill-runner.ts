@@ -152,7 +152,8 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
         },
       });
       // A run that was shorter than a heartbeat has not recorded its progress yet.
-      const state = await readState();
+      // If others request its slots, it has done nothing.
+      const state = run.leftSlotsToOthers ? null : await readState();
       const known = state === null ? null : { ...state, finish: null };
       await renewClaim(sql, { id: claimed.id, owner, now: clock.now(), claimedAt: claimed.claimedAt, known });
       const end = await endRun(deps, claimed, run, isKeyRefused);

@@ -1,5 +1,5 @@
 /** The items of the catalogue: which items are wanted, when each was requested and with which outcome, and which ones are due. */
-import { and, gte, sql as raw } from 'drizzle-orm';
+import { and, gte, inArray, sql as raw } from 'drizzle-orm';
 import type { Instant } from '../../clock.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 import { matches, tables } from '../connection/tables.ts';
@@ -28,12 +28,11 @@ export type CatalogueItem = {
   readonly rows: number;
   /** True when the JSON-RPC tool returns only the beginning of this list. */
   readonly isTruncated: boolean;
-  /** The outcome of the last request, null when there was none; `times` counts how often in a row. */
+  /** The outcome of the last request, null when there was none; `times` counts how often in a row (all refusals count as one outcome). */
   readonly outcome: string | null;
   readonly times: number;
   /**
-   * A refusal of this item may be one of its kind: the upstream answered it before, or never answered any item of the kind. Further refusals of the
-   * same item say nothing more.
+   * A refusal of this item may be one of its kind: the upstream answered it before, or never answered any item of the kind.
    */
   readonly tellsOfKind: boolean;
 };
@@ -44,6 +43,11 @@ export type ItemRefusal = (typeof REFUSALS)[number];
 
 export function isItemRefusal(outcome: string): outcome is ItemRefusal {
   return REFUSALS.some((one) => one === outcome);
+}
+
+/** The outcomes that this one repeats: a refusal may be a 402 now and a 403 the next time. */
+export function outcomesLike(outcome: string): readonly string[] {
+  return isItemRefusal(outcome) ? REFUSALS : [outcome];
 }
 
 /** The kinds with an item for each coin that has a series. */
@@ -163,10 +167,8 @@ export async function readDue(
   const at = sql`${now}::timestamptz`;
   return sql<CatalogueItem[]>`
     select w.id, coalesce(i.rows, 0) as rows, coalesce(i.is_truncated, false) as is_truncated, i.outcome, coalesce(i.times, 0) as times,
-      (i.id is null or i.times = 0 or i.outcome <> all(${[...REFUSALS]}::text[])) and (
-        i.answered_at is not null
-        or not exists (select from ops.catalogue_item a where a.kind = ${kind} and a.answered_at is not null)
-      ) as tells_of_kind
+      i.answered_at is not null
+        or not exists (select from ops.catalogue_item a where a.kind = ${kind} and a.answered_at is not null) as tells_of_kind
     from (${wantedOf(sql, kind)}) w left join ops.catalogue_item i on i.kind = ${kind} and i.id = w.id
     where case
       when i.id is null or i.outcome = 'cut' then true
@@ -215,15 +217,15 @@ export async function recordItem(sql: SqlOrTransaction, end: ItemEnd): Promise<v
       set: {
         ...asked,
         ...found,
-        times: raw`case when ${catalogueItem.outcome} = excluded.outcome then ${catalogueItem.times} + 1 else 1 end`,
+        times: raw`case when ${inArray(catalogueItem.outcome, [...outcomesLike(outcome)])} then ${catalogueItem.times} + 1 else 1 end`,
       },
     });
 }
 
-/** Refused items are due again: the account, or its plan, has changed. */
+/** Refused items are due again: the plan has changed. How often each was refused stays, so that none counts twice against its kind. */
 export async function forgetItemRefusals(sql: SqlOrTransaction): Promise<void> {
   await sql`
-    update ops.catalogue_item set wait_until = asked_at, times = 0
+    update ops.catalogue_item set wait_until = asked_at
     where outcome = any(${[...REFUSALS]}::text[]) and wait_until is not null`;
 }
 

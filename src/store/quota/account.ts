@@ -24,17 +24,14 @@ export async function saveAccount(sql: SqlOrTransaction, saved: SavedAccount): P
   await tables(sql).insert(account).values(saved).onConflictDoUpdate({ target: account.id, set: saved });
 }
 
-/**
- * Makes this account the current one: the views use its plan, and only its refusals count. Resolves to true if another one, or none, was current.
- */
-export async function makeCurrentAccount(sql: Sql, id: string): Promise<boolean> {
-  if ((await currentAccount(sql))?.id === id) return false;
+/** Makes this account the current one: the views use its plan, and only its refusals count. */
+export async function makeCurrentAccount(sql: Sql, id: string): Promise<void> {
+  if ((await currentAccount(sql))?.id === id) return;
   await sql.begin(async (tx) => {
     await takeLock(tx, 'current account');
     await updateRows(tx, account, { isCurrent: true }, { isCurrent: false });
     await updateRows(tx, account, { id }, { isCurrent: true });
   });
-  return true;
 }
 
 export function readAccount(sql: SqlOrTransaction, id: string): Promise<SavedAccount | null> {

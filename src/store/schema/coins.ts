@@ -22,10 +22,7 @@ export const coin = market.table(
     position: integer('position'),
     answer: text('answer'),
   },
-  (t) => [
-    index('coin_by_rank').on(t.rank).where(sql`is_active and rank > 0`),
-    index('coin_by_symbol').on(sql`lower(${t.symbol})`),
-  ],
+  (t) => [index('coin_by_rank').on(t.rank).where(sql`is_active and rank > 0`), index('coin_by_symbol').on(t.symbol)],
 );
 
 /** A column `coin_id` that references a known coin. */

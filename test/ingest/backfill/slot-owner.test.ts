@@ -173,7 +173,7 @@ test('a running command owns what it was told to fetch: the audit and the backfi
   const id = await record(COINS);
   const { ends } = await service('a:1');
   await until(() => expect(ends).toMatchObject([{ id, state: 'queued', message: 'another backfill' }]));
-  expect(await stateOf(id)).toMatchObject({ spent: 0, leftRequests: 0 });
+  expect(await stateOf(id)).toMatchObject({ spent: 0, leftRequests: 0, progress: 0 });
   // Its process dies. Whichever process clears up wakes the backfills that waited for it.
   await sql`update ops.backfill set heartbeat_at = heartbeat_at - interval '1 hour' where not is_detached`;
   await sql`update ops.backfill set wait_until = null where id = ${id}`;

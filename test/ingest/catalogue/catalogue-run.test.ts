@@ -279,6 +279,27 @@ describe('the JSON-RPC interface', () => {
     await run('coin_events');
     expect(asked()).toEqual([expect.stringMatching(/^\/coins\/.*\/events$/)]);
   });
+
+  test('gives the beginning of a list that REST refuses: both are requested once a day, not at each run', async () => {
+    const { run, clock, coins, asked } = await open({ tracked: 1, most: 8 });
+    const market = { exchange_id: 'x', pair: 'A/B', base_currency_id: 'a-a', quote_currency_id: 'b-b', quotes: {} };
+    tools(
+      ({ method, params }) => {
+        if (method !== 'tools/call' || params.arguments.coinId !== coins[0]) return undefined;
+        const rows = Array.from({ length: Number(params.arguments.limit) }, (_, i) => ({
+          ...market,
+          exchange_id: `x${i}`,
+        }));
+        return text(rows);
+      },
+      (path) => (path.includes('/markets') ? says(403, 'forbidden') : null),
+    );
+    for (let i = 0; i < 2 * 24; i++) {
+      await run('coin_markets');
+      clock.advanceTo(clock.now() + HOUR);
+    }
+    expect(asked().filter((path) => path.includes('/markets'))).toHaveLength(2);
+  });
 });
 
 test('data of another market is not mixed in, and the error names the address', async () => {
@@ -416,6 +437,32 @@ describe('a failure', () => {
     const [refusal] = await sql`select answers from ops.second_opinion where claim = 'catalogue refusal'`;
     expect(refusal).toEqual({ answers: 3 });
     expect(await run('coin_details')).toMatchObject({ kind: 'held', reason: expect.stringContaining('the plan does') });
+  });
+
+  test.each([
+    ['a 403 and a 503 by turns', () => says(503, 'no')],
+    ['a 403 and a 402 by turns', () => failure('402: this endpoint requires a paid plan')],
+  ])('of one item with %s does not stop its kind, and is requested less and less often', async (_, other) => {
+    const { run, clock, coins, sql } = await open({ tracked: 4 });
+    await run('coin_details');
+    clock.advanceTo(clock.now() + 2 * DAY + HOUR);
+    let requests = 0;
+    tools(
+      ({ method, params }) => {
+        if (method !== 'tools/call' || params.arguments.coinId !== coins[0]) return undefined;
+        return requests++ % 2 === 0 ? failure('403: forbidden') : other();
+      },
+      (path) => (path.includes(`coins/${coins[0]}`) ? says(403, 'forbidden') : null),
+    );
+    for (let i = 0; i < 2 * 24; i++) {
+      const ended = await run('coin_details').catch((error: unknown) => error);
+      expect(ended).not.toMatchObject({ reason: expect.stringContaining('the plan does not') });
+      clock.advanceTo(clock.now() + HOUR / 2);
+    }
+    expect((await sql`select answers from ops.second_opinion where claim = 'catalogue refusal'`)[0]).toEqual({
+      answers: 1,
+    });
+    expect(requests).toBeLessThan(24);
   });
 
   test('of the only item ends when the plan changes: the item is requested at once', async () => {

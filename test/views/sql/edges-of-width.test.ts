@@ -115,12 +115,21 @@ test('a candle that still moves is no close of a drawdown, and no part of an ave
   await storeAnswer(sql, series, { span: now, slots: [[30, 31, 29, 1]], isFinal: false, open });
   const answers = (to: string) =>
     analyst.unsafe(`
-      select d.drawdown, extract(epoch from d.trough_at)::float8 * 1000 as trough, d.slots, v.vwap, v.slots as "slotsOfVwap", t.twap
+      select d.drawdown, extract(epoch from d.trough_at)::float8 * 1000 as trough, d.slots, v.vwap, v.slots as "slotsOfVwap", t.twap,
+        d.complete and v.complete and t.complete as "isComplete", d.complete or v.complete or t.complete as "anyComplete"
       from (select '${new Date(past.from).toISOString()}'::timestamptz as since, ${to} as until) span,
         market.max_drawdown('CCC', since, until) d, market.vwap('CCC', since, until) v, market.twap('CCC', since, until) t`);
   const [untilNow] = await answers('now()');
-  expect(untilNow).toMatchObject({ drawdown: expect.closeTo(-0.09, 9), trough: today, slots: 10, slotsOfVwap: 10 });
-  expect((await answers("now() + interval '2 days'"))[0]).toEqual(untilNow);
+  expect(untilNow).toMatchObject({
+    drawdown: expect.closeTo(-0.09, 9),
+    trough: today,
+    slots: 10,
+    slotsOfVwap: 10,
+    isComplete: true,
+  });
+  // A span that is not over is not complete.
+  const notOver = { isComplete: false, anyComplete: false };
+  expect((await answers("now() + interval '2 days'"))[0]).toEqual({ ...untilNow, ...notOver });
 });
 
 describe('market.condition of price series of weeks', () => {

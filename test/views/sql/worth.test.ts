@@ -101,6 +101,13 @@ describe('a price at an instant', () => {
     expect(await at('ppp-coin', '2024-01-02 06:00')).toEqual([7.5, 'ticker', '05:00:00']);
     expect(await at('none-coin', '2024-01-02')).toEqual([null, null, null]);
     expect(await at('ppp-coin', '2024-01-04 06:00', '2 days')).toEqual([8, 'mean of 1d', '1 day 06:00:00']);
+    // Read when its day was over, though not final yet.
+    const answered = (instant: number | null) =>
+      sql`update market.series set answered_at = ${instant} where coin_id = 'ppp-coin' and interval = 'prices-1d'`;
+    await answered(day(4));
+    expect(await at('ppp-coin', '2024-01-04 06:00')).toEqual([9, 'mean of 1d', '06:00:00']);
+    await answered(day(4) - 1_000);
+    expect(await at('ppp-coin', '2024-01-04 06:00')).toEqual([null, null, null]);
   });
 
   test('can be joined to the rows of another table, and keeps rows without a price', async () => {
