@@ -19,7 +19,8 @@ def read(name):
         table = pd.read_csv(csv)
         for column in table.columns:
             if column.endswith(("_time", "_from", "_to")):
-                table[column] = pd.to_datetime(table[column], utc=True)
+                # Some instants have a fraction of a second.
+                table[column] = pd.to_datetime(table[column].astype("string").str.slice(0, 19), format="%Y-%m-%dT%H:%M:%S", utc=True)
         return table
     return pd.read_parquet(FOLDER / name)
 

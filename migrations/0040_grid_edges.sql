@@ -181,7 +181,8 @@ begin
 end
 $$;
 
--- The deepest fall is one between closes: a candle that moves, or that was read before its slot ended, has none.
+-- The deepest fall is one between closes: a candle that moves, or that was read before its slot ended, has none. If the last day of a week is known to
+-- be empty, the day before has the close of the week.
 create or replace function market.max_drawdown(coin text, from_time anyelement, to_time anycompatible default now(), width interval default '1 day', quote text default 'usd')
   returns table (drawdown double precision, peak_at timestamptz, trough_at timestamptz, slots integer, complete boolean)
   language plpgsql stable parallel safe rows 1 cost 1000 as $$
@@ -195,7 +196,7 @@ begin
     with closes as materialized (
       select o.open_time, o.close_time, o.close, max(o.close) over (order by o.open_time rows unbounded preceding) as peak
       from (
-        select c.open_time, c.close_time, case when c.is_closed then c.close end as close from market.ohlcv_closed(coin, width, since, last, quote) c
+        select c.open_time, c.close_time, case when c.is_closed or c.complete then c.close end as close from market.ohlcv_closed(coin, width, since, last, quote) c
       ) o
     ), deepest as (
       select c.close_time, c.peak, c.close / nullif(c.peak, 0) - 1 as fall from closes c where c.close is not null order by 3, 1 limit 1

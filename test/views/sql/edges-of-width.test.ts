@@ -166,3 +166,18 @@ test('a refusal is requested again after 24 hours, in each time zone', async () 
     select to_char(next_ask_at at time zone 'UTC', 'MM-DD HH24:MI') as next from market.gaps where coin_id = 'bbb-coin' and reason = 'forbidden'`;
   expect(gap).toEqual({ next: '11-01 12:00' });
 });
+
+test('a week whose last day is known to be empty has a close, and a fall', async () => {
+  const span = { from: day(1), to: day(57) };
+  const series = await givenSeries(sql, { coinId: 'eee-coin', interval: '24h', span });
+  // 100 until the fifth Sunday, then 50 until Saturday, then nothing: the coin died.
+  const slots = Array.from({ length: 56 }, (_, i): [number, number, number, number] | null =>
+    i < 35 ? [100, 110, 90, 1] : i < 41 ? [50, 60, 40, 1] : null,
+  );
+  await storeAnswer(sql, series, { span, slots });
+  for (const width of ['1 day', '1 week']) {
+    const [found] = await analyst`
+      select drawdown, complete from market.max_drawdown('EEE', '2024-01-01', '2024-02-26', ${width}::interval)`;
+    expect(found).toEqual({ drawdown: expect.closeTo(-0.5, 9), complete: true });
+  }
+});
