@@ -42,8 +42,10 @@ export async function watchClaim(
   while (!release.signal.aborted) {
     try {
       const state = await readState();
+      // A run with nothing left ends now. If others request its slots, that is no progress.
+      const isNews = state !== null && state.leftRequests > 0;
       // Even without a new forecast the claim must be renewed, or the process would look dead.
-      const known = state === null ? null : { ...state, finish: await finishOf(id, state).catch(report) };
+      const known = isNews ? { ...state, finish: await finishOf(id, state).catch(report) } : null;
       const claim = await renewClaim(sql, { id, owner, now: clock.now(), claimedAt, known });
       if (!claim.isMine || claim.isPreempted || claim.priority !== priority) return release.abort();
     } catch (error) {
