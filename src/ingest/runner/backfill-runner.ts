@@ -151,8 +151,7 @@ export function createBackfillRunner(deps: BackfillRunnerDeps): BackfillRunner {
           mine.progress = progress;
         },
       });
-      // A run that was shorter than a heartbeat has not recorded its progress yet.
-      // If others request its slots, it has done nothing.
+      // A run that was shorter than a heartbeat has not recorded its progress yet. One whose slots others request has made none.
       const state = run.leftSlotsToOthers ? null : await readState();
       const known = state === null ? null : { ...state, finish: null };
       await renewClaim(sql, { id: claimed.id, owner, now: clock.now(), claimedAt: claimed.claimedAt, known });

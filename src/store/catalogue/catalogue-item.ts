@@ -31,9 +31,7 @@ export type CatalogueItem = {
   /** The outcome of the last request, null when there was none; `times` counts how often in a row (all refusals count as one outcome). */
   readonly outcome: string | null;
   readonly times: number;
-  /**
-   * A refusal of this item may be one of its kind: the upstream answered it before, or never answered any item of the kind.
-   */
+  /** A refusal of this item may be one of its kind: the upstream answered it before, or never answered any item of the kind. */
   readonly tellsOfKind: boolean;
 };
 

@@ -20,6 +20,18 @@ describe('migrate', () => {
     await checkSchema(database);
   });
 
+  test('0040 ends the holds of kinds of the catalogue, which one refused item could cause, and no other claim', async () => {
+    database = await createTestDatabase();
+    const { sql } = database;
+    const claims = ['catalogue refusal', 'short list'];
+    await sql`delete from ops.migration where name >= '0040'`;
+    await sql`
+      insert into ops.second_opinion (claim, key, answers, requested_at, retry_at)
+      select claim, 'anonymous@host free people', 3, now(), now() + interval '30 days' from unnest(${claims}::text[]) claim`;
+    expect(await migrate(database)).toContain('0040_grid_edges');
+    expect(await sql`select claim from ops.second_opinion`).toEqual([{ claim: 'short list' }]);
+  });
+
   test('may take longer than the idle limit of a transaction', async () => {
     database = await createEmptyDatabase();
     // One statement of a migration takes a second. Meanwhile the transaction that holds the migration lock is idle.
