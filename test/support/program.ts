@@ -17,15 +17,19 @@ export type RunningCli = {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Starts `chandler …args` with this environment and no other Chandler setting. */
-export async function startCli(args: readonly string[], env: Readonly<Record<string, string>>): Promise<RunningCli> {
+/** Starts `chandler …args` with this environment and no other Chandler setting. `node`: the Node that runs it. */
+export async function startCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  node: string = process.execPath,
+): Promise<RunningCli> {
   const { main } = await built();
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^(CHANDLER_|DATABASE_URL$|REDIS_URL$|LOG_LEVEL$|VITEST|NODE_OPTIONS$)/.test(name),
     ),
   );
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(node, [main, ...args], {
     cwd: ROOT,
     env: { ...clean, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,16 +1,10 @@
-/** Tunes the garbage collector and the compiler of V8 for backfills. All values were measured. */
+/** Tunes the garbage collector of V8 for backfills. All values were measured. V8 writes an error about a flag that it does not know. */
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** The size of both halves of the young generation together. */
 const YOUNG_BYTES = 16 * 1024 * 1024;
 /** A multiple of its first size, which is 2 MB from Node.js 20 to 24. */
 const GROWTH = 8;
-/**
- * How many bytes of bytecode a function must have run before V8 may optimise it: twice the default of Node.js 20. With the default, a
- * backfill of a few seconds spends a tenth of its processor time on optimising code that it hardly runs again. Nine times the default loses
- * the same amount, because slow code runs for longer.
- */
-const INTERRUPT_BUDGET = 132 * 1024;
 /** Number of 2 KB arrays that are kept alive: six times what any version of Node needs. */
 const MOST_PROBES = 3_000;
 
@@ -24,7 +18,6 @@ export function tuneV8(command: string | undefined): void {
   // Few young objects survive, so helper threads save hardly any work. When the database needs the same processors, the program stands
   // still until the last helper has run (measured with two processors: a twentieth of the time of a backfill).
   setFlagsFromString('--no-parallel-scavenge');
-  setFlagsFromString(`--interrupt-budget=${INTERRUPT_BUDGET}`);
 }
 
 /**
