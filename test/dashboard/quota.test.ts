@@ -213,7 +213,7 @@ describe('the system page', () => {
         (${NOW - HOUR}, 'me@here', 'chandler service', ${NOW}, '{"CHANDLER_PLAN": "free", "CHANDLER_LISTEN": ":1"}'),
         (${NOW}, 'me@here', 'chandler service', ${NOW + 2000}, '{"CHANDLER_PLAN": "hidden-value", "CHANDLER_LISTEN": ":1"}')`;
     const { text, html } = await page.look('/ui/system');
-    expect(text).toMatch(/Postgres 1\d\.\d+ Schema \d{4}_\w+ Database/);
+    expect(text).toMatch(/Postgres 1\d\.\d+( \(\S+ \S+\))? Schema \d{4}_\w+ Database/);
     expect(text).toContain('host:7 | scheduler, http | 2030-05-14 10:00Z | now |');
     expect(text).toMatch(/market\.candle \| |ops\.fetch \| /);
     expect(text).toMatch(/chandler test \| \d+ \|/);
