@@ -43,6 +43,18 @@ describe('doctor --online', () => {
     });
   });
 
+  test('warns if CHANDLER_PLAN is not the plan of the key', async () => {
+    expect(await doctor({ CHANDLER_API_KEY: 'right', CHANDLER_PLAN: 'business' })).toEqual({
+      code: 0,
+      about: {
+        ...{ name: 'upstream', state: 'warn' },
+        found: expect.stringMatching(/ accepts the key: plan pro, but CHANDLER_PLAN is business$/),
+        fix: 'leave out CHANDLER_PLAN: Chandler then uses the plan of the key, also after it changes',
+      },
+    });
+    expect(await doctor({ CHANDLER_API_KEY: 'right', CHANDLER_PLAN: 'pro' })).toMatchObject({ about: { state: 'ok' } });
+  });
+
   test('distinguishes an upstream without an account endpoint from a wrong path at the right host', async () => {
     const wrong = { CHANDLER_API_KEY: 'right', CHANDLER_BASE_URL: `${upstream.url}/somewhere/v1` };
     expect(await doctor(wrong)).toMatchObject({

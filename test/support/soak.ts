@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../src/clock.ts';
-import { NOT_FINAL_YET } from '../../src/ingest/runner/claim.ts';
 import { type Listening, listen } from '../../src/service/http/listen.ts';
 import { createSimulator, type Simulator, type SimulatorCounters } from '../../src/simulate.ts';
 import { parseFaultSpec } from '../../src/simulator/faults/fault-spec.ts';
+import { NOT_FINAL_YET } from '../../src/store/backfill/slot-owner.ts';
 import { verifySeries } from '../../src/views/operations/verify.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { runCli } from './program.ts';

@@ -6,6 +6,7 @@ import { checkForAnalysts } from './analyst-checks.ts';
 import { type Check, failWith } from './check.ts';
 import { checkDatabase, checkRefusal } from './database-checks.ts';
 import { checkLake, checkWhichLake } from './lake-check.ts';
+import { checkQueues } from './queue-check.ts';
 import { checkRetention } from './retention-check.ts';
 import {
   checkAttestations,
@@ -42,6 +43,7 @@ export async function* checkWarehouse(app: App): AsyncGenerator<Check> {
   if (lock !== null) yield failWith('lock', lock.message);
   yield* await checkDatabase(app, lock);
   yield* await checkWhichLake(app);
+  yield* await checkQueues(app);
   yield* await checkRetention(app);
   // These checks read candles.
   if (lock === null) yield* await checkForAnalysts(app);

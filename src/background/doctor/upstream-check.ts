@@ -14,12 +14,16 @@ export function checkUpstream(app: App, signal: AbortSignal): Promise<Check> {
   return withIngestion(app, { signal, ignoresKeyRefusal: true }, ({ session }) =>
     app.config.apiKey === null
       ? requestOverview(app, session, host, signal)
-      : requestAccount(session, host, () => requestOverview(app, session, host, signal)),
+      : requestAccount(session, { host, plan: app.config.plan }, () => requestOverview(app, session, host, signal)),
   );
 }
 
 /** `overview` checks the address itself: when the upstream has nothing at the account's path, the whole address may be wrong. */
-async function requestAccount(session: Session, host: string, overview: () => Promise<Check>): Promise<Check> {
+async function requestAccount(
+  session: Session,
+  { host, plan }: { readonly host: string; readonly plan: string | null },
+  overview: () => Promise<Check>,
+): Promise<Check> {
   const account = await session.check();
   if (account.kind === 'held') return held(account.until, account.reason);
   if (account.kind === 'unanswered') return unavailable(host, account.message);
@@ -28,7 +32,10 @@ async function requestAccount(session: Session, host: string, overview: () => Pr
     if (other.state === 'fail') return other;
     return warn('upstream', `${host} has no account endpoint`, 'set CHANDLER_PLAN to the plan of the key');
   }
-  return ok('upstream', `${host} accepts the key: plan ${account.info.plan}`);
+  const found = `${host} accepts the key: plan ${account.info.plan}`;
+  if (plan === null || account.plan === null || account.plan === plan) return ok('upstream', found);
+  const fix = 'leave out CHANDLER_PLAN: Chandler then uses the plan of the key, also after it changes';
+  return warn('upstream', `${found}, but CHANDLER_PLAN is ${plan}`, fix);
 }
 
 async function requestOverview(app: App, session: Session, host: string, signal: AbortSignal): Promise<Check> {

@@ -85,7 +85,11 @@ function createCounters(registry: Registry) {
     revised: counter('candles_revised_total', 'Final candles and prices that the upstream has changed since.', [
       'kind',
     ]),
-    quarantined: counter('rows_quarantined_total', 'Rows quarantined because they are impossible.', ['kind']),
+    quarantined: counter(
+      'rows_quarantined_total',
+      'Rows of candles and prices that this process quarantined because they are impossible.',
+      ['kind'],
+    ),
     runs: counter('schedule_runs_total', 'Runs of the schedules, by final state.', ['schedule', 'state']),
     notices: counter(
       'notices_total',
@@ -151,7 +155,7 @@ function createGauges(registry: Registry): (inputs: MetricInputs) => void {
   const backfills = gauge('backfills', "The service's unfinished backfills, by state.", ['state']);
   const ended = gauge('backfills_ended', "The service's finished backfills that notices report, by state.", ['state']);
   const revisions = gauge('revisions', 'Old values of final candles and prices that are kept.');
-  const quarantined = gauge('quarantined_rows', 'Rows in quarantine.');
+  const quarantined = gauge('quarantined_rows', 'Rows in quarantine, of all endpoints and processes.');
   const limits = gauge('history_limits', 'History limits of plans that upstream answers have shown.');
   const connections = gauge('database_connections', 'Connections to the database, by state.', ['state']);
   const lastDone = gauge('schedule_last_done_timestamp_seconds', 'When a schedule was last done.', ['schedule']);

@@ -45,6 +45,7 @@ export async function readOperatorState(app: App, now: Instant, known?: Budget):
   const quota = isKnown ? state : withoutLimits(state);
   const reserved = reservedAt(now);
   const found = await readAlertInputs(sql, {
+    now,
     plan,
     schedules: schedules.map(({ name }) => name),
     since: now - DAY,

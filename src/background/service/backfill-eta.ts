@@ -8,7 +8,6 @@ import type { Instant } from '../../clock.ts';
 import type { RunState } from '../../ingest/backfill/run-chunks.ts';
 import { type Work, workUntilDone } from '../../ingest/backfill/work-before.ts';
 import { windowOf } from '../../ingest/runner/backfill-runner.ts';
-import { NOT_FINAL_YET } from '../../ingest/runner/claim.ts';
 import type { Session } from '../../ingest/session.ts';
 import { gapMs, MARGIN } from '../../quota/adaptive-rate.ts';
 import { type Forecast, forecastEachFrom } from '../../quota/forecast.ts';
@@ -21,7 +20,7 @@ import {
   readOpenBackfills,
   saveFinishes,
 } from '../../store/backfill/backfill-finish.ts';
-import { ANOTHER_BACKFILL, readOverlapping } from '../../store/backfill/slot-owner.ts';
+import { ANOTHER_BACKFILL, NOT_FINAL_YET, readOverlapping } from '../../store/backfill/slot-owner.ts';
 import { readSentForBackfills } from '../../store/work/fetch.ts';
 import { liveInstances } from '../../store/work/instance.ts';
 import { type Forecasted, finishToShow } from './finish-change.ts';

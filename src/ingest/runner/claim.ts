@@ -5,7 +5,7 @@ import { formatCounted } from '../../core/format.ts';
 import { DAY, MINUTE } from '../../core/interval.ts';
 import type { BackfillFinish } from '../../store/backfill/backfill-finish.ts';
 import { type ClaimedBackfill, endClaim, renewClaim } from '../../store/backfill/backfill-queue.ts';
-import { ANOTHER_BACKFILL } from '../../store/backfill/slot-owner.ts';
+import { ANOTHER_BACKFILL, NOT_FINAL_YET } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import type { BackfillRun } from '../backfill/backfill.ts';
 import type { RunState } from '../backfill/run-chunks.ts';
@@ -79,8 +79,6 @@ export const LONGEST_OPEN_MS = DAY / 2;
 const SOONEST_AGAIN_MS = 1_000;
 /** A backfill whose slots belong to others looks again when one of these ends, and this often in case nothing wakes it. */
 const OTHERS_LOOK_MS = 10 * MINUTE;
-/** Why a backfill waits that has requested everything: some answers were not final. */
-export const NOT_FINAL_YET = 'not final yet';
 /** The upstream refused the key during the run. */
 export const KEY_REFUSED = 'key refused';
 

@@ -14,6 +14,8 @@ import { leaseIsAlive } from '../work/lease.ts';
 
 /** The reason of a backfill that waits because all its missing slots belong to others. */
 export const ANOTHER_BACKFILL = 'another backfill';
+/** The reason of a backfill that has requested everything, and waits because some answers were not final. */
+export const NOT_FINAL_YET = 'not final yet';
 
 /** The place of a backfill of the service in that order. `id` is null before it is recorded; it then comes last within its priority. */
 export type Place = { readonly id: number | null; readonly priority: number };

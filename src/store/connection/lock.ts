@@ -11,6 +11,12 @@ import { explainDatabaseError, StoreError } from './store-error.ts';
 /** How long to wait for a lock. Longer than `LOCK_TIMEOUT`: migrations and audits of many series rightly hold their lock for a long time. */
 const NAMED_LOCK_TIMEOUT = '15min';
 
+/**
+ * Ends a statement of upkeep that waits for readers, and gives up soon to try again at its next run. It holds up nobody meanwhile, so a session
+ * that it waits for (a backup, a long query) is not reported as the holder of a lock that Chandler needs.
+ */
+export const CAN_WAIT = ' /* can wait */';
+
 /** Waits until no other transaction holds the lock of this name, and holds it until this transaction ends. */
 export async function takeLock(tx: SqlOrTransaction, name: string): Promise<void> {
   await tx`select set_config('lock_timeout', ${NAMED_LOCK_TIMEOUT}, true)`;

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import type { Sql } from '../connection/connect.ts';
+import { CAN_WAIT } from '../connection/lock.ts';
 
 type Compaction = { readonly partitions: number; readonly bytesSaved: number };
 
@@ -112,7 +113,7 @@ async function othersAreBusy(sql: Sql): Promise<boolean> {
  */
 async function withoutWaiting({ sql, signal }: Work, statement: string): Promise<void> {
   const over = new AbortController();
-  const named = `/* ${randomUUID()} */ ${statement}`;
+  const named = `/* ${randomUUID()} */ ${statement}${CAN_WAIT}`;
   const running = sql.unsafe(named).then(
     () => over.abort(),
     (error: unknown) => {

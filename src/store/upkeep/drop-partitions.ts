@@ -4,6 +4,7 @@
  */
 import type { Instant } from '../../clock.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
+import { CAN_WAIT } from '../connection/lock.ts';
 import { attachPartition, lockPartitions, type Partition, type Partitioned, readPartitionName } from './partition.ts';
 
 export type DropOptions = {
@@ -54,9 +55,11 @@ export async function dropPartitions(
     await sql.unsafe(`set statement_timeout = ${waitMs}; set lock_timeout = ${waitMs}`);
     try {
       // Waits for the statements that read the table now, and blocks no other statement.
-      if (state === 'attached') await sql.unsafe(`alter table ${parent} detach partition ${partition} concurrently`);
+      if (state === 'attached')
+        await sql.unsafe(`alter table ${parent} detach partition ${partition} concurrently${CAN_WAIT}`);
       // An earlier run stopped waiting, or was killed during the wait.
-      if (state === 'half detached') await sql.unsafe(`alter table ${parent} detach partition ${partition} finalize`);
+      if (state === 'half detached')
+        await sql.unsafe(`alter table ${parent} detach partition ${partition} finalize${CAN_WAIT}`);
       if (!(await dropUnlessNeeded(sql, of, found, isNeeded))) return { dropped, inUse: [name], refused: [] };
     } catch (error) {
       // Only one partition of a table can be half detached, so the others must wait for it.

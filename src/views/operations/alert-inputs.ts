@@ -3,6 +3,7 @@ import type { Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import type { Interval } from '../../core/interval.ts';
 import type { Tier } from '../../core/tier.ts';
+import { ANOTHER_BACKFILL, NOT_FINAL_YET } from '../../store/backfill/slot-owner.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 
 /** A history limit of the plan, as the upstream stated it. */
@@ -54,7 +55,7 @@ export type AlertInputs = {
   readonly lastFailure: string | null;
   /** Requests were sent, and none was ever answered. */
   readonly isUnreached: boolean;
-  /** Backfills of the service that are queued or running. */
+  /** Backfills of the service that are queued or running, without those that have nothing to request before a known time. */
   readonly backfills: number;
   /** Tracked series that are due. */
   readonly dueSeries: number;
@@ -67,6 +68,7 @@ export type AlertInputs = {
 };
 
 type AlertInputsQuery = {
+  readonly now: Instant;
   readonly plan: string;
   readonly schedules: readonly string[];
   /** Earlier events are not reported. */
@@ -85,7 +87,7 @@ const MOST_BACKFILLS = 5_000;
 const MOST_ROWS = 10_000;
 
 export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promise<AlertInputs> {
-  const { plan, since, revisionsADay, quarantineAfter } = query;
+  const { now, plan, since, revisionsADay, quarantineAfter } = query;
   // One after the other, on one connection, because no client waits for the answer.
   const historyLimits = await sql<MetLimit[]>`
     select interval, (extract(epoch from depth) * 1000)::float8 as depth_ms, message from market.refusal
@@ -112,7 +114,10 @@ export async function readAlertInputs(sql: Sql, query: AlertInputsQuery): Promis
   const [reached] = await sql<{ isUnreached: boolean }[]>`
     select exists (select from ops.fetch) and not exists (select from ops.fetch where status is not null) as is_unreached`;
   const [work] = await sql<{ backfills: number; dueSeries: number }[]>`
-    select (select count(*) from ops.backfill where is_detached and state in ('queued', 'running'))::int as backfills,
+    select (select count(*) from ops.backfill where is_detached and (state = 'running' or state = 'queued' and not coalesce(
+        -- A longer wait was recorded before a clock was set back.
+        wait_until > ${now}::timestamptz and wait_until <= ${now}::timestamptz + interval '1 day'
+          and message in (${NOT_FINAL_YET}, ${ANOTHER_BACKFILL}), false)))::int as backfills,
       (select count(*) from ops.tracked where queued_at is not null)::int as due_series`;
   const done = await sql<{ schedule: string; tick: Instant }[]>`
     select r.schedule, r.tick from unnest(${query.schedules as string[]}::text[]) s(name)

@@ -2,7 +2,7 @@
 import type { Instant } from '../../clock.ts';
 import { formatInstant } from '../../core/format.ts';
 import type { SqlOrTransaction } from '../../store/connection/connect.ts';
-import type { Holder } from '../../store/connection/lock.ts';
+import { CAN_WAIT, type Holder } from '../../store/connection/lock.ts';
 
 type BlockingSession = Omit<Holder, 'tables'>;
 
@@ -33,12 +33,12 @@ const WORTH_TELLING = '3 seconds';
 export async function readBlockingSessions(sql: SqlOrTransaction): Promise<readonly BlockingSession[]> {
   return sql<BlockingSession[]>`
     with ours as materialized (
-      select pid, query_start, wait_event_type from pg_stat_activity
+      select pid, query_start, wait_event_type, query from pg_stat_activity
       where datname = current_database() and usename = current_user
         and application_name in (current_setting('application_name'), 'chandler', 'chandler queue', 'chandler serve')
     ), waits as (
       select unnest(pg_blocking_pids(pid)) as pid, query_start as since from ours
-      where wait_event_type = 'Lock' and query_start < clock_timestamp() - ${WORTH_TELLING}::interval
+      where wait_event_type = 'Lock' and query not like ${`%${CAN_WAIT}`} and query_start < clock_timestamp() - ${WORTH_TELLING}::interval
       union all
       -- Lists a session that blocks readers even while nobody reads: a server that is not ready gets no callers that could wait.
       select l.pid, null from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace

@@ -90,6 +90,30 @@ describe('the operator gets a notice', () => {
     expect(hook.posts).toEqual([]);
   });
 
+  test.each(['not final yet', 'another backfill'])(
+    'but not about a backfill that waits for its time (%s)',
+    async (message) => {
+      await queueBackfill();
+      await fetched('stored');
+      const wait = { until: at(START + 2 * HOUR), message };
+      await database.sql`update ops.backfill set wait_until = ${wait.until}, message = ${wait.message}`;
+      await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'stuck' });
+      await pass(30 * MINUTE);
+      expect(hook.posts).toEqual([]);
+      // When the wait is over, the backfill is work like any other.
+      await pass(2 * HOUR);
+      expect(hook.posts).toHaveLength(1);
+    },
+  );
+
+  test('about a backfill that waits since a failure', async () => {
+    await queueBackfill();
+    await fetched('stored');
+    await database.sql`update ops.backfill set wait_until = ${at(START + 2 * HOUR)}, message = 'some failure'`;
+    await notifier({ ...NO_SCHEDULES, CHANDLER_NOTIFY: 'stuck' });
+    expect((await texts(1))[0]).toMatch(/^Stuck: no candles or prices arrived since /);
+  });
+
   test('about schedules that are due and did not run', async () => {
     await notifier({ ...NO_SCHEDULES, CHANDLER_SCHEDULE_GLOBAL: '* * * * *', CHANDLER_SCHEDULE_COINS: '7 3 * * *' });
     expect((await texts(1))[0]).toMatch(

@@ -1,8 +1,11 @@
 /** While another session holds a lock, every command that says why nothing happens names that session, and no wrong cause. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { DEFAULT_RETENTION } from '../../../src/core/settings/retention-settings.ts';
 import { claimBackfill, queueBackfill } from '../../../src/store/backfill/backfill-queue.ts';
 import { wantSeries } from '../../../src/store/candle/series.ts';
 import { createClient, type Sql } from '../../../src/store/connection/connect.ts';
+import { ensurePartitionsOf, TICKER_HISTORY } from '../../../src/store/upkeep/partition.ts';
+import { removeOld } from '../../../src/store/upkeep/retention.ts';
 import { renewInstance } from '../../../src/store/work/instance.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -140,6 +143,24 @@ describe.each([
     expect(out).toMatch(/^Next: .*; backfill 1, 3 continues, or waits for the lock/m);
     expect(out).toMatch(new RegExp(`^${said.source}\\.$`, 'm'));
   });
+});
+
+test('no command mentions a lock while retention waits for a reader like pg_dump: it waits until the next run, and holds up nobody', async () => {
+  await ensurePartitionsOf(database.sql, TICKER_HISTORY, SPAN);
+  holder = await hold('select from market.ticker_history');
+  const keep = { ...DEFAULT_RETENTION, tickers: 30 * DAY };
+  const removing = removeOld(database, { keep, now: Date.now() });
+  const waits = () => database.sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      and query like '%detach partition%' and query_start < clock_timestamp() - interval '4 seconds'`;
+  await vi.waitFor(async () => expect(await waits()).toHaveLength(1), { timeout: 60_000, interval: 250 });
+  const status = await chandler('status');
+  const { out } = await run('doctor');
+  expect(await waits()).toHaveLength(1);
+  await holder.release();
+  expect((await removing).partitions).toContain('ticker_history_2024m01');
+  expect(status).not.toMatch(/\block\b/);
+  expect(out).not.toMatch(/\block\b/);
 });
 
 test('no command mentions a lock when no lock is held', async () => {

@@ -29,6 +29,7 @@ test.each([
       insert into ops.tracked (series_id, tier_id, tracked_at) select series.id, tier.id, now() from series, tier`;
     const query = {
       plan: 'free',
+      now: systemClock.now(),
       since: systemClock.now(),
       schedules: [],
       revisionsADay: 1,
