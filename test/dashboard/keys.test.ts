@@ -210,3 +210,12 @@ test.each([
   await database.sql`drop trigger refuse on ops.audit`;
   expect((await page.confirm('/ui/do/create-key?plan=starter&name=bob&operator=false')).status).toBe(200);
 });
+
+test('a page that needs a locked table says that the database is locked', async () => {
+  await database.sql.begin(async (tx) => {
+    await tx`lock table ops.api_key in access exclusive mode`;
+    const { status, text } = await page.look('/ui/keys');
+    expect([status, text]).toEqual([503, expect.stringContaining('The database is locked')]);
+  });
+  expect((await page.look('/ui/keys')).status).toBe(200);
+});

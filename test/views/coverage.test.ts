@@ -1,5 +1,7 @@
 /** The provenance of the warehouse's answers, over REST and from tools. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { provenanceOf } from '../../src/contract/answer/provenance.ts';
+import { isCurrentOf } from '../../src/contract/answer/revalidation.ts';
 import type { Handler } from '../../src/contract/interface/handler.ts';
 import { DAY, HOUR } from '../../src/core/interval.ts';
 import { createService } from '../../src/service/service.ts';
@@ -119,6 +121,34 @@ describe('the provenance of candles', () => {
     expect(await tool('getOHLCV', { coinId: 'btc-bitcoin', start: day(-20), end: day(-15) })).toEqual(['none', null]);
     // The other coin has no series.
     expect(await asked(before, 'eth-ethereum')).toEqual(['none', null]);
+  });
+
+  it('is partial from a slot whose candle was answered last while the slot was open, once the slot has ended', async () => {
+    const { sql } = world.database;
+    const id = await seedSeries(sql, {
+      coinId: 'ltc-litecoin',
+      interval: '24h',
+      wanted: [{ from: TODAY - 3 * DAY, to: TODAY + DAY }],
+      covered: [{ from: TODAY - 3 * DAY, to: TODAY - DAY }],
+      candles: [-3, -2, -1].map((n) => TODAY + n * DAY),
+    });
+    // Nobody has asked since noon of yesterday.
+    const noon = TODAY - DAY / 2;
+    await sql`insert into market.open_candle (series_id, open_time, close_time) values (${id}, ${TODAY - DAY}, ${noon})`;
+    await sql`update market.series set answered_at = ${noon} where id = ${id}`;
+    let now = noon;
+    const data = createWarehouse({ sql, clock: { ...frozenClock(noon), now: () => now } });
+    const query = { coinId: 'ltc-litecoin', interval: '24h', quote: 'usd', from: TODAY - 2 * DAY, limit: 2 } as const;
+    const open = await data.ohlcv({ ...query, to: TODAY - DAY });
+    expect(provenanceOf(open)).toEqual({ coverage: 'full', asOf: noon, firstMissing: null });
+    expect(await isCurrentOf(open)!()).toBe(true);
+    now = NOW;
+    expect(await isCurrentOf(open)!()).toBe(false);
+    const PARTIAL = [`partial; first-missing=${day(-1)}T00:00:00Z`, at(noon)];
+    expect(await asked(`start=${day(-2)}&end=${day(-1)}`, 'ltc-litecoin')).toEqual(PARTIAL);
+    expect(await of('/coins/ltc-litecoin/ohlcv/latest')).toEqual(PARTIAL);
+    expect(await tool('getCoinOHLCVLatest', { coinId: 'ltc-litecoin' })).toEqual(PARTIAL);
+    expect(await asked(`start=${day(-3)}&end=${day(-2)}`, 'ltc-litecoin')).toEqual(['full', at(noon)]);
   });
 
   it('is full before the data of a coin begin, and in the future', async () => {

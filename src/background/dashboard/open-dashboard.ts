@@ -62,7 +62,8 @@ export function openDashboard({ app, states, hasDocs, onError }: DashboardOption
   const { clock } = app;
   const { url, watchdog } = app.database;
   // A pool of its own, so that visitors take no connections from the work, and with a timeout for the statements of pages.
-  const settings = { statement_timeout: String(STATEMENT_TIMEOUT_MS), jit: 'off' };
+  const timeouts = { statement_timeout: String(STATEMENT_TIMEOUT_MS), lock_timeout: String(LOCK_TIMEOUT_MS) };
+  const settings = { ...timeouts, jit: 'off' };
   const sql = createClient({ url, max: CONNECTIONS, applicationName: 'chandler dashboard', watchdog, settings });
   const signIns = createTokenBuckets(clock);
   const readDue = () => readComingWork(app.database.sql, clock.now());
@@ -219,6 +220,8 @@ const NAMES: Readonly<Record<string, string>> = {
 
 const CONNECTIONS = 4;
 const STATEMENT_TIMEOUT_MS = 10_000;
+/** Ends first, so that the page says that the database is locked. */
+const LOCK_TIMEOUT_MS = 5_000;
 
 /** Per address. Nobody can guess a key; this limit keeps guesses away from the database. */
 const SIGN_INS_PER_SECOND = 10;

@@ -10,7 +10,7 @@ import { createMeteredAccess } from '../../service/access/metered-access.ts';
 import { answerStarting } from '../../service/http/answer.ts';
 import { type Listening, listen } from '../../service/http/listen.ts';
 import { createService } from '../../service/service.ts';
-import { isDatabaseUnavailable } from '../../store/connection/database-unavailable.ts';
+import { isDatabaseUnavailable, isEndedEarly } from '../../store/connection/database-unavailable.ts';
 import { SERVE_DATABASE_URL } from '../../store/connection/database-url.ts';
 import { openReader } from '../../store/connection/reader.ts';
 import { createWarehouse } from '../../views/market/warehouse.ts';
@@ -74,7 +74,7 @@ export async function openMarket({ app, config, clock, log, failed, metrics }: M
     clock,
     warehouse: createWarehouseTools({ sql: reader.sql, clock, runSql: statements?.run }),
     origins: config.serveOrigins,
-    isUnavailable: isDatabaseUnavailable,
+    isUnavailable: (error) => isDatabaseUnavailable(error) || isEndedEarly(error),
     onError: requestFailures(failed),
   });
   const close = async () => {

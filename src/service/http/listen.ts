@@ -92,8 +92,10 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
   );
   /** The peers of requests for which the cache had no reply. */
   const peers = new WeakMap<IncomingMessage, Peer>();
+  let isClosing = false;
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     outgoing.sendDate = options.addDate ?? true;
+    if (isClosing) outgoing.shouldKeepAlive = false;
     if (incoming.httpVersionMajor < 1) return void sendReply(OLD_VERSION_REFUSED, outgoing, false);
     if (hasDotSegment(incoming.url ?? '')) return void sendReply(DOT_SEGMENT_REFUSED, outgoing, false);
     const peer = handler.fromCache !== undefined && isPlainGet(incoming) ? peerOf(incoming) : null;
@@ -132,21 +134,20 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     family === 'IPv6' ? `[${address === '::' ? '::1' : address}]` : address === '0.0.0.0' ? '127.0.0.1' : address;
   return {
     url: `http://${host}:${port}`,
-    close: (graceMs = 0) =>
-      new Promise((resolve, reject) => {
+    close: async (graceMs = 0) => {
+      isClosing = true;
+      if (graceMs > 0) await systemClock.sleep(ON_THE_WAY_MS);
+      await new Promise<void>((resolve, reject) => {
         const late = new AbortController();
+        // This closes idle connections, too.
         server.close((error) => {
           late.abort();
-          if (error) reject(error);
-          else resolve();
+          return error ? reject(error) : resolve();
         });
         if (graceMs === 0) return server.closeAllConnections();
-        server.closeIdleConnections();
-        systemClock.sleep(graceMs, late.signal).then(
-          () => server.closeAllConnections(),
-          () => undefined,
-        );
-      }),
+        void systemClock.sleep(graceMs, late.signal).then(server.closeAllConnections.bind(server), () => undefined);
+      });
+    },
   };
 }
 
@@ -210,6 +211,8 @@ function peerOf({ url, socket, headers }: IncomingMessage): Peer {
 
 /** Node.js checks the time limits this often, or more often. */
 const CHECK_INTERVAL_MS = 1_000;
+/** Before the server closes idle connections, requests arrive that were sent already. Each is answered, and ends its connection. */
+const ON_THE_WAY_MS = 100;
 
 function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: ConnectionLimits): ServerOptions {
   return {

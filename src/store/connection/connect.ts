@@ -46,6 +46,8 @@ type ConnectOptions = {
   readonly timeZone?: 'UTC' | 'of the server';
   /** False: no statement stays prepared on the server. For statements of users, which are rarely the same twice. Default true. */
   readonly prepare?: boolean;
+  /** Statements that may wait on a busy connection for the one before them, even when other connections become free. Default 100. */
+  readonly maxPipeline?: number;
 };
 
 const reconnectBackoff = createBackoff({ firstMs: 10, mostMs: 1_000 });
@@ -148,6 +150,7 @@ export function createClient({
   columns = 'camelCase',
   timeZone = 'UTC',
   prepare = true,
+  maxPipeline = 100,
 }: ConnectOptions): Sql {
   const address = readDatabaseUrl(url);
   const { user, password, options } = address;
@@ -174,6 +177,7 @@ export function createClient({
       DateStyle: `ISO${FLUSHED_AT_ONCE}`,
     },
     prepare,
+    max_pipeline: maxPipeline,
     fetch_types: false,
     types: TYPE_MAP,
     ...(columns === 'camelCase' ? { transform: { column: { from: postgres.toCamel } } } : {}),

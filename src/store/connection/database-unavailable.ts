@@ -31,6 +31,14 @@ const READ_ONLY = '25006';
 
 const PASSING: ReadonlySet<string> = new Set([ENDED_BY_STANDBY, DISK_FULL, READ_ONLY]);
 
+/** SQLSTATE `query_canceled`: a statement took longer than its `statement_timeout`, or somebody cancelled it. */
+const ENDED_EARLY = '57014';
+
+/** True if the server ended our statement before it was done. */
+export function isEndedEarly(error: unknown): boolean {
+  return someCause(error, ({ code }) => code === ENDED_EARLY);
+}
+
 /** True if the disk of the server has no room for what our statement would store. */
 export function isDiskFull(error: unknown): boolean {
   return someCause(error, ({ code }) => code === DISK_FULL);

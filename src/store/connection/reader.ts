@@ -8,6 +8,18 @@ const ROLE = 'chandler_server';
 /** A statement takes milliseconds. One that takes much longer is a fault, and such statements must not pile up. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
+/**
+ * Only an exclusive lock keeps a reader out, and nothing of Chandler holds one for long. The statements that wait for one use up the connections,
+ * also those of callers who need nothing that is locked. So they fail soon, and their callers get 503.
+ */
+const LOCK_TIMEOUT_MS = 2_000;
+
+/**
+ * With more, the statements of all callers would queue on one connection behind one that waits for a lock, while the other connections are idle.
+ * With none, short statements would cost a third more.
+ */
+const MAX_PIPELINE = 1;
+
 /** A few connections are enough, because one statement counts the requests of all callers. */
 const COUNTING_CONNECTIONS = 2;
 
@@ -46,14 +58,10 @@ export async function openReader({
   };
   const applicationName = 'chandler serve';
   const watchdog = given ?? createWatchdog();
-  const sql = createClient({
-    url,
-    max,
-    applicationName,
-    watchdog,
-    settings: { ...settings, default_transaction_read_only: 'on' },
-  });
-  const counting = createClient({ url, max: COUNTING_CONNECTIONS, applicationName, settings, watchdog });
+  const common = { url, applicationName, watchdog, maxPipeline: MAX_PIPELINE };
+  const reading = { default_transaction_read_only: 'on', lock_timeout: String(LOCK_TIMEOUT_MS) };
+  const sql = createClient({ ...common, max, settings: { ...settings, ...reading } });
+  const counting = createClient({ ...common, max: COUNTING_CONNECTIONS, settings });
   const stopWatching = given === undefined ? watch({ url, applicationName, watchdog }) : async () => undefined;
   const close = async () => {
     await Promise.all([stopWatching(), sql.end({ timeout: 5 }), counting.end({ timeout: 5 })]);

@@ -21,16 +21,18 @@ export function createOhlcvView({ sql, clock, versions, noCoin }: ViewDeps): Ohl
     if (coin === null) return null;
     const { interval } = query;
     // A slot that has not opened has no candle. The first slot that could have one is in the year 1970.
-    const to = Math.min(floorToGrid(query.to, interval), floorToGrid(clock.now(), interval));
+    const openSlot = floorToGrid(clock.now(), interval);
+    const to = Math.min(floorToGrid(query.to, interval), openSlot);
     const sources = sourcesOf(coin, query);
-    const version = `${to} ${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
-    return { coin, sources, to, version };
+    // When the open slot ends, an answer that reaches into it is no longer complete.
+    const version = `${to} ${to === openSlot} ${coin.firstDataAt} ${sources.map((s) => `${s.id}:${s.version}`).join(' ')}`;
+    return { coin, sources, to, openSlot, version };
   };
   return async (query) => {
     const question = await questionOf(query);
     if (question === null) return noCoin();
-    const { coin, sources, to, version } = question;
-    const candles = await readCandles(sql, coin, sources, { ...query, from: Math.max(query.from, 0), to });
+    const { coin, sources, to, openSlot, version } = question;
+    const candles = await readCandles(sql, coin, sources, { ...query, from: Math.max(query.from, 0), to, openSlot });
     return revalidatedBy(candles, async () => (await questionOf(query))?.version === version);
   };
 }
@@ -47,9 +49,9 @@ async function readCandles(
   sql: Sql,
   coin: CoinVersion,
   sources: readonly CandleSource[],
-  query: OhlcvQuery,
+  query: OhlcvQuery & { readonly openSlot: Instant },
 ): Promise<readonly OhlcvCandle[]> {
-  const { interval, limit } = query;
+  const { interval, limit, openSlot } = query;
   const width = INTERVAL_MS[interval];
   const requested = { from: query.from, to: query.to + width };
   let candles: OhlcvCandle[] = [];
@@ -74,7 +76,19 @@ async function readCandles(
   const used = reads.filter((found) => intersect([span].filter(isSpan), knownOf(found, width)).length > 0);
   const seen = used.flatMap(({ answeredAt }) => answeredAt ?? []);
   const asOf = seen.length === 0 ? null : Math.max(...seen);
-  return withProvenance(candles, historyProvenance({ requested: span, known, hasRows: candles.length > 0, asOf }));
+  const answered = subtract(known, unfinishedOf(candles, { openSlot, width }));
+  const hasRows = candles.length > 0;
+  return withProvenance(candles, historyProvenance({ requested: span, known: answered, hasRows, asOf }));
+}
+
+/** Slots that have ended, and whose candle was answered last while they were open: nobody knows the rest of them. */
+function unfinishedOf(
+  candles: readonly OhlcvCandle[],
+  { openSlot, width }: { readonly openSlot: Instant; readonly width: number },
+): Spans {
+  const isUnfinished = ({ openTime, closeTime }: OhlcvCandle) =>
+    openTime < openSlot && closeTime < openTime + width - 1_000;
+  return normalize(candles.filter(isUnfinished).map(({ openTime }) => ({ from: openTime, to: openTime + width })));
 }
 
 /** The requested span, up to the last candle that the limit allows. */

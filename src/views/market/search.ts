@@ -204,9 +204,12 @@ const ACTIVE_BEFORE = 2 ** 32;
 /** An upper bound, small enough that every sort number is exact. */
 const MAX_COINS = 2 ** 20;
 
+/** The exchanges of the newest list: for all others, the paths and tools of an exchange answer that there is none. */
 async function readExchanges(sql: Sql): Promise<Searched> {
   const rows = await sql<Found<'exchanges'>[]>`
-    select id, name, adjusted_rank as rank from market.exchange order by is_active desc, adjusted_rank nulls last, id`;
+    select id, name, adjusted_rank as rank from market.exchange
+    where last_seen_at = (select max(last_seen_at) from market.exchange)
+    order by is_active desc, adjusted_rank nulls last, id`;
   const [newest] = await sql<{ at: Instant | null }[]>`select max(last_seen_at) as at from market.exchange`;
   return searched(rows, (exchange) => [exchange.name, exchange.id], completeAsOf(newest!.at));
 }

@@ -55,6 +55,19 @@ describe('chandler serve', () => {
     await relay.close();
   });
 
+  test('a caller whose requests cannot be counted because of a lock gets 503', async () => {
+    await seed();
+    const serving = start(['serve'], {});
+    await serving.ready();
+    const url = await serving.url();
+    await database.sql.begin(async (tx) => {
+      await tx`lock table ops.api_usage in share mode`;
+      const answer = await fetch(`${url}/v1/coins`);
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+    });
+    expect((await fetch(`${url}/v1/coins`)).status).toBe(200);
+  });
+
   test('a key has one rate limit, however many processes serve it', async () => {
     await seed();
     const create = ['keys', 'create', '--plan', 'unlimited', '--requests-per-second', '10', '--json'];

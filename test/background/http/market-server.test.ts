@@ -275,6 +275,32 @@ describe('chandler serve', () => {
     }
   });
 
+  test('answers all others while another session locks a table, and those who need that table with 503', async () => {
+    await seed();
+    await database.sql`
+      insert into market.ticker (coin_id, updated_at, at, seen_at, rank, position, price)
+      values ('btc-bitcoin', now(), now(), now(), 1, 1, 42.5)`;
+    const serving = start(['serve']);
+    await serving.ready();
+    const url = await serving.url();
+    const ask = async (path: string) => {
+      const { status, headers } = await fetch(`${url}${path}`);
+      return [status, headers.get('retry-after')];
+    };
+    await database.sql.begin(async (tx) => {
+      await tx`lock table market.ticker in access exclusive mode`;
+      // More callers than connections.
+      const kept = Array.from({ length: 20 }, () => ask('/v1/tickers/btc-bitcoin'));
+      await vi.waitFor(async () => {
+        const waiting = await tx`select from pg_locks where relation = 'market.ticker'::regclass and not granted`;
+        expect(waiting.length).toBeGreaterThan(1);
+      }, 60_000);
+      expect(await ask('/v1/coins')).toEqual([200, null]);
+      expect(await Promise.all(kept)).toEqual(Array(20).fill([503, '5']));
+    });
+    expect(await ask('/v1/tickers/btc-bitcoin')).toEqual([200, null]);
+  });
+
   test('reads with a role that can only read', async () => {
     await seed();
     const reader = await openReader({ url: database.url, max: 1 });

@@ -71,6 +71,27 @@ describe('a handler on a port', () => {
     expect(answer).toMatch(/\r\n\r\n\/ready null$/);
   });
 
+  it('is closed without losing a request that is on the way, and answers no further one of that client', async () => {
+    const url = await serve(async () => new Response('yes'));
+    const server = open.pop()!;
+    const ask = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const connected = async () => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      socket.write(ask);
+      await once(socket, 'data');
+      return socket;
+    };
+    const [client, idle] = await Promise.all([connected(), connected()]);
+    client.write(ask);
+    const closed = server.close(5_000);
+    let heard = '';
+    for await (const part of client) heard += String(part);
+    expect(heard).toMatch(/^HTTP\/1\.1 200 OK\r\n.*Connection: close\r\n.*yes$/s);
+    // An idle client does not keep the server waiting.
+    await Promise.all([closed, once(idle, 'close')]);
+    await expect(fetch(url)).rejects.toThrow();
+  });
+
   it('adds a Date to an answer without one, unless it is told not to', async () => {
     const handler: Handler = async () => new Response('x');
     const [adding, bare] = [await serve(handler), await serve(handler, { addDate: false })];

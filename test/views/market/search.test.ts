@@ -2,9 +2,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { isFound } from '../../../src/contract/answer/not-found.ts';
+import { EXCHANGE_VOLUMES } from '../../../src/core/exchange.ts';
 import { HOUR } from '../../../src/core/interval.ts';
 import { noTickers, TICKER_NUMBERS, type TickerColumns } from '../../../src/core/ticker.ts';
 import { type ListedCoin, recordCoins } from '../../../src/store/snapshot/coin.ts';
+import { type ExchangeFacts, writeExchanges } from '../../../src/store/snapshot/exchange.ts';
 import { writeTickers } from '../../../src/store/snapshot/ticker.ts';
 import { ensurePartitionsOf, TICKER_HISTORY } from '../../../src/store/upkeep/partition.ts';
 import { recordRenames } from '../../../src/store/upkeep/rename.ts';
@@ -64,7 +67,26 @@ async function kept(work: () => Promise<unknown>): Promise<string[]> {
   return asked.filter((one) => /^(search|overview)/.test(one));
 }
 
+const exchange = (id: string, position: number): ExchangeFacts => ({
+  ...{ id, name: `Name of ${id}`, types: [], description: null, message: null, links: {}, fiats: [], updatedAt: null },
+  flags: { is_active: true, website_status: true, api_status: true, markets_data_fetched: true },
+  whole: { adjusted_rank: position + 1, reported_rank: null, currencies: null, markets: null },
+  volumes: Object.fromEntries(EXCHANGE_VOLUMES.map((name) => [name, null])) as ExchangeFacts['volumes'],
+  ...{ position, answer: null },
+});
+
 describe('search', () => {
+  it('finds no exchange that the list of exchanges no longer has', async () => {
+    const found = async () =>
+      (await data.search({ q: 'name', categories: ['exchanges'], symbolOnly: false, limit: 10 })).exchanges;
+    const names = async () => (await found())?.map(({ id }) => id);
+    await writeExchanges(database.sql, [exchange('gone', 0), exchange('here', 1)], later());
+    expect(await names()).toEqual(['gone', 'here']);
+    await writeExchanges(database.sql, [exchange('here', 0)], later());
+    expect(isFound(await data.exchange({ exchangeId: 'gone', quotes: ['USD'] }))).toBe(false);
+    expect(await names()).toEqual(['here']);
+  });
+
   it('keeps its index, and the list of coins its text, when a snapshot of tickers has the same ranks', async () => {
     await recordCoins(database.sql, [coin('aaa-one', 1), coin('aab-two', 2), coin('abb-three', 0)], later());
     await snapshot({ 'aaa-one': 1, 'aab-two': 2 });
