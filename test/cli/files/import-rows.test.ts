@@ -141,6 +141,32 @@ test('NA of R and NaN of pandas count as no value where a value is optional; NaN
   expect(refused.out).toContain('nan.csv, record 3: close is not a number: "N/A"\n');
 });
 
+describe('a damaged row takes no right row with it', () => {
+  const rows = (coin: string) => Array.from({ length: 3 }, (_, i) => `${coin},2024-01-01T0${i + 1}:00:00Z,1,2,1,2,5`);
+  const damaged = 'uni-uniswap,2024-01-01T00:00:00Z,1,2,1,2,5,9';
+
+  test.each<[string, readonly string[], readonly string[]]>([
+    ['the first row of the file', [`coin,${HEADER}`, damaged, ...rows('uni-uniswap')], []],
+    ['the first row of a coin', [`coin,${HEADER}`, ...rows('BTC'), damaged, ...rows('uni-uniswap')], []],
+    [
+      'the first row of a file of one coin',
+      [`coin,${HEADER}`, damaged, ...rows('uni-uniswap')],
+      ['--coin', 'uni-uniswap'],
+    ],
+  ])('%s', async (_, lines, more) => {
+    const file = files.write('damaged.csv', lines.join('\n'));
+    const right = lines.length - 2;
+    const refused = await chandler(file, ...more);
+    expect([refused.code, refused.out]).toEqual([1, expect.stringContaining('\n1 wrong row:\n')]);
+    const { code, out } = await chandler(file, '--skip-wrong', ...more);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringContaining(`x: ${right} candles added, 1 wrong row left out; ${right + 1} rows of `),
+    ]);
+    expect(await stored()).toHaveLength(right);
+  });
+});
+
 test('rows of any number of series are stored by one COPY, so that no series waits for the one before', async () => {
   const { sql } = database;
   const lines = (coin: string, hours: number) =>
