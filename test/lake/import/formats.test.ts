@@ -230,6 +230,27 @@ describe('tables', () => {
     },
   );
 
+  test.each([
+    ['decimal(18, 8)', ['7061096177.30775837', '5282072943.71294312']],
+    ['decimal(38, 18)', ['60576.390000000000000001', '35540688822283943545.123456789012345678']],
+    ['decimal(9, 2)', []],
+    ['decimal(38, 30)', ['0.000000000000000000000000000001']],
+  ])('a %s of Parquet is the double that is nearest to it, as in a text', async (type, more) => {
+    const digits = ['60576.39', '28368.52', '0.1', '1234567.89', '99999.99', '0', '7.77', ...more];
+    const rows = digits.map((text, i) => `2024-01-01T0${i}:00,${text},${text},${text},${text},`);
+    const csv = files.write('decimal.csv', [HEADER, ...rows].join('\n'));
+    const file = path.join(files.folder, 'decimal.parquet');
+    const types = PRICES.map((name) => `'${name}': '${type}'`).join(', ');
+    const from = `(select * from read_csv('${csv}', types = {'time': 'timestamp', ${types}}))`;
+    await (await openDuck()).rows(`copy ${from} to '${file}'`);
+    const flat = digits.map((text, i) => {
+      const price = Number(text);
+      const openTime = Date.UTC(2024, 0, 1, i);
+      return { openTime, open: price, high: price, low: price, close: price, volume: null, marketCap: null };
+    });
+    await importsAs(flat, file);
+  });
+
   test('a column of a Parquet type that is not read is left out, even if its name means something', async () => {
     const csv = files.write(
       'interval.csv',
