@@ -167,6 +167,43 @@ describe('a damaged row takes no right row with it', () => {
   });
 });
 
+describe('a quote in a CSV file', () => {
+  const HEAD = `name,${HEADER}`;
+  const row = (name: string, hour: number) => `${name},2024-01-01T0${hour}:00:00Z,1,2,1,2,5`;
+
+  test.each([',', ';'])('in the middle of a field is a letter of it (separator %s)', async (separator) => {
+    const lines = [HEAD, row('5" disk', 0), row('x', 1), row('"a ""quoted"" name"', 2), row('6" by 7"', 3)];
+    const broken = row('"two', 5).replace(',', `\nlines",`);
+    const text = [...lines, broken, row('z', 6)].join('\n').replaceAll(',', separator);
+    const { code, out } = await chandler(files.write('inch.csv', text), '--coin', 'BTC');
+    expect([code, out]).toEqual([0, expect.stringContaining('\nx: 6 candles added; 6 rows of 1 series read\n')]);
+  });
+
+  test('before other text makes only its row wrong', async () => {
+    const file = files.write('after.csv', [HEAD, row('"5" disk', 0), row('x', 1), row('"y"', 2)].join('\n'));
+    const { code, out } = await chandler(file, '--coin', 'BTC', '--skip-wrong');
+    expect(out).toContain('after.csv, record 2: has text after a closing quote\n');
+    expect(out).toContain('\nx: 2 candles added, 1 wrong row left out; 3 rows of 1 series read\n');
+    expect(code).toBe(0);
+  });
+
+  test('that is never closed is found before the whole file is read', async () => {
+    const rows = Array.from({ length: 40_000 }, (_, i) => row('x', i % 10));
+    const { code, err } = await chandler(
+      files.write('open.csv', [HEAD, row('"5 disk', 0), ...rows].join('\n')),
+      '--coin',
+      'BTC',
+    );
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining(
+        'open.csv has a record of more than 1 MB, which begins with "\\"5 disk,2024-01-01T00:00:00Z,1,2,1,2,5\\n',
+      ),
+    ]);
+    expect(err).toContain('; is a quote not closed?\n');
+  });
+});
+
 test('rows of any number of series are stored by one COPY, so that no series waits for the one before', async () => {
   const { sql } = database;
   const lines = (coin: string, hours: number) =>
