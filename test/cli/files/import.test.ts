@@ -113,6 +113,19 @@ test('import says which columns it reads as what, and which it does not use', as
   );
 });
 
+test('--no-header is about CSV files: columns that have names are read by them', async () => {
+  mkdirSync(path.join(files.folder, 'mixed'));
+  files.write('mixed/a.csv', '1704067200,1,3,1,2,5\n');
+  files.write('mixed/b.ndjson', '{"time":1704070800,"close":2,"high":3,"low":1,"open":1,"volume":5}\n');
+  files.write('mixed/c.ndjson', '[1704074400,1,3,1,2,5]\n');
+  await imported(path.join(files.folder, 'mixed'), ...bitcoin, '--no-header');
+  expect((await stored()).map(({ open, close }) => [open, close])).toEqual([
+    [1, 2],
+    [1, 2],
+    [1, 2],
+  ]);
+});
+
 test('import does not take a title or an address above the header as the header', async () => {
   const titled = files.write('titled.csv', `https://www.example.com\n\n${csvOf(HOURS.slice(0, 3))}`);
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
