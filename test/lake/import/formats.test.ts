@@ -59,6 +59,14 @@ describe('times', () => {
     expect(await imports(files.write('times.csv', csvOf(HOURS, time)))).toMatchObject({ added: 500, times });
   });
 
+  test('blanks around a value change nothing, also around a number or a flag', async () => {
+    const lines = HOURS.map((candle) => [candle.openTime / 1_000, ...PRICES.map((name) => candle[name]), 'true']);
+    const text = [['name', HEADER, 'is_final'], ...lines.map((line) => ['x', ...line])].map((line) => line.join(' , '));
+    const told = await imports(files.write('blanks.csv', text.join(' \n')));
+    expect(told).toMatchObject({ added: 500, times: { s: 500 } });
+    expect(await database.sql`select from market.imported_candle where is_final`).toHaveLength(500);
+  });
+
   test('--time-unit decides where the size of a number does not', async () => {
     const file = files.write('old.csv', `${HEADER}\n3600,1,1,1,1,1\n`);
     const argv = (unit: string) => [
