@@ -280,6 +280,11 @@ describe('import refuses wrong usage and says what would be right', () => {
     ['an ambiguous coin', ['klines.csv', '--source', 'x', '--coin', 'UNI', '--interval', '1h'], 'uni-uniswap'],
     ['a format that is not told', ['klines.txt', ...bitcoin], 'is not clear from its name'],
     ['no header', ['bare.csv', ...bitcoin], 'its first record looks like data; give --no-header'],
+    [
+      'line ends of old Macintoshs',
+      ['none-feeds.csv', ...bitcoin],
+      "ends its lines with a carriage return alone; tr '\\r' '\\n' rewrites it",
+    ],
     ['Parquet that is none', ['none.parquet', ...bitcoin], 'is not a readable Parquet file'],
     ['gzip that is none', ['none.csv.gz', ...bitcoin], 'is not a readable gzip file'],
   ])('%s', async (_, argv, message) => {
@@ -290,6 +295,7 @@ describe('import refuses wrong usage and says what would be right', () => {
     const { writeFileSync } = await import('node:fs');
     writeFileSync(`${files.folder}/none.csv.gz`, 'no gzip at all');
     writeFileSync(`${files.folder}/none.csv`, '');
+    writeFileSync(`${files.folder}/none-feeds.csv`, csvOf(HOURS).replaceAll('\n', '\r'));
     writeFileSync(`${files.folder}/none-letters.csv`, 'a,b,c,d,e\n2024-01-01,1,2,0.5,1.5\n');
     const named = argv.map((word) => (/^(klines|none|bare)/.test(word) ? `${files.folder}/${word}` : word));
     const { code, err } = await chandler(...named);

@@ -18,6 +18,9 @@ const MOST_TITLES = 20;
 
 export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
   const first = await firstRecord(file, hasHeader);
+  // Excel for Macintosh can write such files. All of their rows would be one record, the header.
+  if (first !== null && /\r[^\r\n]/.test(first.record))
+    throw new NotReadable("ends its lines with a carriage return alone; tr '\\r' '\\n' rewrites it");
   const separator = separatorOf(first?.record ?? '');
   const fields = first === null ? [] : splitRecord(first.record, separator);
   const headerAt = hasHeader && first !== null ? first.number : 0;
