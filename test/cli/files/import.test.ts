@@ -126,6 +126,12 @@ test('--no-header is about CSV files: columns that have names are read by them',
   ]);
 });
 
+test('a folder called interval=50% is a folder like any other', async () => {
+  mkdirSync(path.join(files.folder, 'interval=50%'));
+  const file = files.write('interval=50%/a.csv', csvOf(HOURS.slice(0, 3)));
+  expect(await imported(file, ...bitcoin)).toMatchObject({ added: 3 });
+});
+
 test('import does not take a title or an address above the header as the header', async () => {
   const titled = files.write('titled.csv', `https://www.example.com\n\n${csvOf(HOURS.slice(0, 3))}`);
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
