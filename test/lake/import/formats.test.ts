@@ -259,6 +259,18 @@ describe('tables', () => {
     await importsAs(flat, file);
   });
 
+  test.each([128, 256] as const)(
+    'a decimal of Arrow with %i bits is the double that is nearest to it',
+    async (bits) => {
+      const file = path.join(files.folder, 'decimal.arrow');
+      writeFileSync(file, inflateSync(Buffer.from(DECIMALS[bits], 'base64')));
+      const flat = [60576.39, 35540688.822283946, null, 1e-18].map((at, i) => ({
+        ...{ openTime: Date.UTC(2024, 0, 1, i), open: at, high: at, low: at, close: at, volume: null, marketCap: null },
+      }));
+      await importsAs(flat, file, '--columns', 'open=close,high=close,low=close');
+    },
+  );
+
   test('a column of a Parquet type that is not read is left out, even if its name means something', async () => {
     const csv = files.write(
       'interval.csv',
@@ -292,6 +304,12 @@ describe('tables', () => {
     );
   });
 });
+
+/** Four closes with 18 digits behind the point, one of them null, written by pyarrow as decimal128 and decimal256, then packed to be short. */
+const DECIMALS = {
+  128: 'eNpzDAryDzdkYPgPBBsYGBgEGECAi4GHgY2BlYEDyAICRhYgnwHI4wCSLFCSgYEJiAOg7BNA/UCF7CD9ClAxEGAF4uSc/OJUsH4esG6QfjUgFgLbJwLkszGwg20QgNrPyAWiZZDMAdElmblAY9jA6tnAokxgd+8AskSg6ngYxKAu5wGbyMDMwiABpDIYYIALyIe4A+S3GKifWRgQAJmNDhTQaEYorQGlHZDUMmExiwVNH4OCosB1XqBvjmx5BqYzPPbeANE8dybfBNLccJ3Pr7THet66zAPhNWw6HDDlNcssjjRZrO5kROP/B8cPxK88wNBiA4eQACSMgK4yAZIqUPeB9B6A6oPRGUhmDcZ0cANIOoLTMgDOZjyi',
+  256: 'eNpzDAryDzdkYPgPBDsYGBgEGECAi4GHgY2BlYEDyAICRhYgnwHI4wCSLFCSgYEJiEOg7CNA/UCF7CD9ClAxEGAF4uSc/OJUoEkCYL08YDNtgFgIbDbIThGgOBsDO9gWAagbGLlAtAySWSC6JDM3lQGoFqSeDSzKBCZh7heBquVhEIP6gAdsKgMzC4MEkFrBAANcQD4P2EUg98RA/c7CgADIbHSggEYzQmkNKN2ApJYJi1ksaPoYFBQFrvMCfXRkyzMwneGx9waI5rkz+SaQ5obrfH6lPdbz1mUe7O5q2HQ4YMprllkcabIM5ABGAvL/wfEMCSseYGizgUNYABLGQF9ZQMOABWrWCai+A1B6BZp5gzVNPQCSjuC8AQDtEj3Y',
+};
 
 /** One row, compressed with LZ4 by pyarrow, then packed to be short. */
 const COMPRESSED =

@@ -12,6 +12,7 @@ import {
 } from 'hyparquet';
 import { readRange } from '../../destination/destination.ts';
 import { NotReadable, readableAs } from '../../format/not-readable.ts';
+import { readDecimal } from './decimal.ts';
 import type { OpenTable, RawRows, TableColumn } from './table.ts';
 
 /** Returns instants as milliseconds with a fraction, because rows that are not on the grid must not look as if they were. */
@@ -120,22 +121,20 @@ function withoutDecimal(element: SchemaElement): SchemaElement {
 }
 
 function valuesOf(values: ArrayLike<unknown>, { scale, isBytes }: ParquetColumn): ArrayLike<unknown> {
-  if (scale !== null) return Array.from(values, (value) => decimalOf(value, scale));
+  if (scale !== null)
+    return Array.from(values, (stored) => (isWhole(stored) ? readDecimal(wholeOf(stored), scale) : stored));
   return isBytes
     ? Array.from(values, (one) => (one instanceof Uint8Array ? Buffer.from(one).toString() : one))
     : values;
 }
 
-/** The double that is nearest to `stored` divided by a power of ten. */
-function decimalOf(stored: unknown, scale: number): unknown {
-  const whole = stored instanceof Uint8Array ? wholeOf(stored) : stored;
-  if (typeof whole !== 'number' && typeof whole !== 'bigint') return whole;
-  const number = Number(whole);
-  // Both are exact, so the quotient is rounded only once.
-  if (Number.isSafeInteger(number) && scale <= 22) return number / 10 ** scale;
-  return Number(`${whole}e${-scale}`);
+type Whole = number | bigint | Uint8Array;
+
+function isWhole(stored: unknown): stored is Whole {
+  return typeof stored === 'number' || typeof stored === 'bigint' || stored instanceof Uint8Array;
 }
 
-function wholeOf(bytes: Uint8Array): bigint {
-  return BigInt.asIntN(8 * bytes.length, BigInt(`0x0${Buffer.from(bytes).toString('hex')}`));
+function wholeOf(stored: Whole): number | bigint {
+  if (!(stored instanceof Uint8Array)) return stored;
+  return BigInt.asIntN(8 * stored.length, BigInt(`0x0${Buffer.from(stored).toString('hex')}`));
 }
