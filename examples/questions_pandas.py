@@ -16,7 +16,8 @@ LARGEST = 3
 def read(name):
     csv = FOLDER / f"{name}.csv"
     if csv.exists():
-        table = pd.read_csv(csv)
+        # Otherwise pandas reads some prices with another last digit.
+        table = pd.read_csv(csv, float_precision="round_trip")
         for column in table.columns:
             if column.endswith(("_time", "_from", "_to")):
                 # Some instants have a fraction of a second.

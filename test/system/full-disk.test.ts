@@ -30,3 +30,19 @@ describe.skipIf(!canMount)('the embedded server', () => {
     );
   });
 });
+
+describe.skipIf(!canMount)('an export', () => {
+  test('to a new folder on a read-only disk says so, and plans nothing', { timeout: 60_000 }, async () => {
+    const [, exported] = await onDisk(
+      'ro,size=1m',
+      `export CHANDLER_HOME=$(mktemp -d)
+       chandler migrate
+       chandler export --out /mnt/new/files
+       rm -rf "$CHANDLER_HOME"`,
+    );
+    expect([exported!.code, exported!.text]).toEqual([
+      2,
+      'error: --out: nothing can be written to /mnt/new/files (the disk is read-only); name another folder.\n',
+    ]);
+  });
+});

@@ -4,6 +4,8 @@ import { access, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
+import { nearestExisting } from '../../background/health/disk.ts';
+import { fileProblem } from '../../core/as-error.ts';
 import { formatBytes, formatCounted, formatInstant, formatRoughly, toIso } from '../../core/format.ts';
 import { describeInterval } from '../../core/interval.ts';
 import { type Address, nameOfAddress } from '../../lake/destination/address.ts';
@@ -51,13 +53,12 @@ async function outOf({ out }: ExportCommandOptions): Promise<Address> {
     throw new UsageError(`--out: ${out} is the root of the disk; name a folder, like ${path.join(out, 'files')}.`);
   const found = await stat(out).catch(() => null);
   if (found !== null && !found.isDirectory()) throw new UsageError(`--out: ${out} is a file; name a folder.`);
-  const isWritable = found === null || (await access(out, constants.W_OK).then(isTrue, isFalse));
-  if (!isWritable) throw new UsageError(`--out: this user may not write to ${out}; name another folder.`);
+  // Node makes no folder on a read-only disk, but reports that there is none.
+  const problem = await access(await nearestExisting(path.resolve(out)), constants.W_OK).then(() => null, fileProblem);
+  if (problem !== null)
+    throw new UsageError(`--out: nothing can be written to ${out} (${problem}); name another folder.`);
   return address;
 }
-
-const isTrue = () => true;
-const isFalse = () => false;
 
 type PlanWithEstimate = Plan & Estimate;
 

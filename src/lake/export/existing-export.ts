@@ -211,6 +211,9 @@ const OPTIONS = {
   finalOnly: '--final-only',
 } as const;
 
+/** `--interval 1h,24h` selects the same as `--interval 24h,1h`. */
+const inOrder = (value: unknown) => JSON.stringify(Array.isArray(value) ? [...value].sort() : value);
+
 function checkSame({ name }: Destination, head: ManifestHead, selection: Selection, kind: ExportKind): void {
   if (head.kind !== kind)
     throw kind === 'lake'
@@ -221,7 +224,7 @@ function checkSame({ name }: Destination, head: ManifestHead, selection: Selecti
   const wanted = describeSelection(selection);
   const option = (Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]).find(
     (key) =>
-      JSON.stringify(head[key]) !== JSON.stringify(wanted[key]) &&
+      inOrder(head[key]) !== inOrder(wanted[key]) &&
       // Files for tools from earlier versions also have rows that may still change. Such files are written anew.
       !(key === 'finalOnly' && isOfTool(selection.layout)),
   );

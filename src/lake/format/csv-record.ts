@@ -1,17 +1,27 @@
 /** Finds the end of a CSV record, and splits a record into fields. */
 import { NotReadable } from './not-readable.ts';
 
-/** The index of the line feed that ends the record, not of one in quotes; -1 when the text ends before. */
-export function endOfRecord(text: string, from: number): number {
+/** The index of the line feed that ends the record, not of one in quotes; -1 when the text ends before. `separators`: the possible ones. */
+export function endOfRecord(text: string, from: number, separators: string): number {
   for (let start = from, isOpen = false; ; ) {
     const feed = text.indexOf('\n', start);
     if (feed === -1) return -1;
-    // A quote in a quoted field is written twice, so an even number of quotes in a line changes nothing.
     const line = text.slice(start, feed);
-    if (line.includes('"') && line.split('"').length % 2 === 0) isOpen = !isOpen;
+    if (line.includes('"')) isOpen = endsInQuotes(line, isOpen, separators);
     if (!isOpen) return feed;
     start = feed + 1;
   }
+}
+
+/** A quote opens a field only at its begin. Elsewhere it is a letter, as in `5" disk`. A quote in a quoted field is written twice. */
+function endsInQuotes(line: string, isOpenBefore: boolean, separators: string): boolean {
+  let isOpen = isOpenBefore;
+  for (let at = line.indexOf('"'); at !== -1; at = line.indexOf('"', at + 1)) {
+    if (!isOpen) isOpen = at === 0 || separators.includes(line[at - 1]!);
+    else if (line[at + 1] === '"') at++;
+    else isOpen = false;
+  }
+  return isOpen;
 }
 
 /** An empty field without quotes is null. */

@@ -125,7 +125,7 @@ async function* csvRecords(texts: AsyncIterable<string>): AsyncGenerator<(string
     const all = rest + text;
     let at = 0;
     for (;;) {
-      const end = endOfRecord(all, at);
+      const end = endOfRecord(all, at, ',');
       if (end === -1) break;
       yield splitRecord(all.slice(at, end), ',');
       at = end + 1;

@@ -126,7 +126,8 @@ async function openSeries(book: SeriesBook, file: OpenedFile, rows: RawRows): Pr
   const names = createNames(file, rows);
   const unknown = new Map<string, SeriesText & { readonly where: string }>();
   for (let i = 0; i < rows.rows; i++) {
-    if (!names.changes(i) || rows.wrong?.has(i)) continue;
+    // First: the rows after a damaged one would count as rows of its series, which nobody opens.
+    if (rows.wrong?.has(i) || !names.changes(i)) continue;
     const text = names.textOf(i);
     if (book.find(text) === undefined)
       unknown.set(JSON.stringify(text), { ...text, where: `${file.name}, record ${rows.first + i}: ` });

@@ -96,5 +96,14 @@ function inputFile(
 
 function placeOf(name: string): InputFile['place'] {
   const pairs = [...name.matchAll(/(?:^|[/\\])(interval|quote)=([^/\\]+)(?=[/\\])/g)];
-  return Object.fromEntries(pairs.map(([, key, value]) => [key!, decodeURIComponent(value!)]));
+  return Object.fromEntries(pairs.map(([, key, value]) => [key!, decoded(value!)]));
+}
+
+/** Not every folder with such a name was written by a program that escapes values, like `50%`. */
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }

@@ -50,7 +50,9 @@ export async function openFile(input: InputFile, number: number, options: ReadOp
   const { name, bytes } = input;
   const { hasHeader, columns: named } = options;
   const table = await readable(name, async () => (await TABLES[input.format]())(input, { hasHeader }));
-  const found = findColumns(table, { hasHeader, named, file: name });
+  // Only the columns of a CSV file may have no names.
+  const hasNames = hasHeader || input.format !== 'csv';
+  const found = findColumns(table, { hasHeader: hasNames, named, file: name });
   const said = whatIsSaid(input, options, found);
   const roles = Object.keys(found) as Role[];
   const places = roles.map((role) => found[role]!);

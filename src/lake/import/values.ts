@@ -39,11 +39,12 @@ export function createTimeReader(unit: TimeUnit | null): TimeReader {
         counts.instant++;
         return value.getTime();
       }
-      if (typeof value !== 'string' || value === '') return Number.NaN;
-      const last = value.charCodeAt(value.length - 1);
-      const isNumber = last >= 48 && last <= 57 && /^-?\d+(?:\.\d*)?$/.test(value);
-      if (isNumber) return readNumber(Number(value));
-      const { at, isInUtc } = readText(value);
+      const text = typeof value === 'string' ? value.trim() : '';
+      if (text === '') return Number.NaN;
+      const last = text.charCodeAt(text.length - 1);
+      const isNumber = last >= 48 && last <= 57 && /^-?\d+(?:\.\d*)?$/.test(text);
+      if (isNumber) return readNumber(Number(text));
+      const { at, isInUtc } = readText(text);
       if (!Number.isNaN(at)) counts[isInUtc ? 'text in UTC' : 'text']++;
       return at;
     },
@@ -109,7 +110,7 @@ function createTextReader() {
       result.isInUtc = false;
       return result;
     }
-    const [, date, hours = '0', minutes = '0', seconds = '0', fraction = '', zone] = TEXT.exec(text.trim()) ?? [];
+    const [, date, hours = '0', minutes = '0', seconds = '0', fraction = '', zone] = TEXT.exec(text) ?? [];
     result.isInUtc = zone === undefined;
     if (date === undefined || Number(hours) > 23 || Number(minutes) > 59 || Number(seconds) > 59) {
       result.at = Number.NaN;
@@ -175,8 +176,13 @@ export function readAmount(value: unknown): number | null | undefined {
 /** Null when there is no value; undefined when it is neither true nor false. */
 export function readBoolean(value: unknown): boolean | null | undefined {
   if (typeof value === 'boolean') return value;
-  if (value === null || value === undefined || value === '') return null;
-  switch (String(value).toLowerCase()) {
+  switch (
+    String(value ?? '')
+      .trim()
+      .toLowerCase()
+  ) {
+    case '':
+      return null;
     case 'true':
     case 't':
     case '1':

@@ -141,6 +141,69 @@ test('NA of R and NaN of pandas count as no value where a value is optional; NaN
   expect(refused.out).toContain('nan.csv, record 3: close is not a number: "N/A"\n');
 });
 
+describe('a damaged row takes no right row with it', () => {
+  const rows = (coin: string) => Array.from({ length: 3 }, (_, i) => `${coin},2024-01-01T0${i + 1}:00:00Z,1,2,1,2,5`);
+  const damaged = 'uni-uniswap,2024-01-01T00:00:00Z,1,2,1,2,5,9';
+
+  test.each<[string, readonly string[], readonly string[]]>([
+    ['the first row of the file', [`coin,${HEADER}`, damaged, ...rows('uni-uniswap')], []],
+    ['the first row of a coin', [`coin,${HEADER}`, ...rows('BTC'), damaged, ...rows('uni-uniswap')], []],
+    [
+      'the first row of a file of one coin',
+      [`coin,${HEADER}`, damaged, ...rows('uni-uniswap')],
+      ['--coin', 'uni-uniswap'],
+    ],
+  ])('%s', async (_, lines, more) => {
+    const file = files.write('damaged.csv', lines.join('\n'));
+    const right = lines.length - 2;
+    const refused = await chandler(file, ...more);
+    expect([refused.code, refused.out]).toEqual([1, expect.stringContaining('\n1 wrong row:\n')]);
+    const { code, out } = await chandler(file, '--skip-wrong', ...more);
+    expect([code, out]).toEqual([
+      0,
+      expect.stringContaining(`x: ${right} candles added, 1 wrong row left out; ${right + 1} rows of `),
+    ]);
+    expect(await stored()).toHaveLength(right);
+  });
+});
+
+describe('a quote in a CSV file', () => {
+  const HEAD = `name,${HEADER}`;
+  const row = (name: string, hour: number) => `${name},2024-01-01T0${hour}:00:00Z,1,2,1,2,5`;
+
+  test.each([',', ';'])('in the middle of a field is a letter of it (separator %s)', async (separator) => {
+    const lines = [HEAD, row('5" disk', 0), row('x', 1), row('"a ""quoted"" name"', 2), row('6" by 7"', 3)];
+    const broken = row('"two', 5).replace(',', `\nlines",`);
+    const text = [...lines, broken, row('z', 6)].join('\n').replaceAll(',', separator);
+    const { code, out } = await chandler(files.write('inch.csv', text), '--coin', 'BTC');
+    expect([code, out]).toEqual([0, expect.stringContaining('\nx: 6 candles added; 6 rows of 1 series read\n')]);
+  });
+
+  test('before other text makes only its row wrong', async () => {
+    const file = files.write('after.csv', [HEAD, row('"5" disk', 0), row('x', 1), row('"y"', 2)].join('\n'));
+    const { code, out } = await chandler(file, '--coin', 'BTC', '--skip-wrong');
+    expect(out).toContain('after.csv, record 2: has text after a closing quote\n');
+    expect(out).toContain('\nx: 2 candles added, 1 wrong row left out; 3 rows of 1 series read\n');
+    expect(code).toBe(0);
+  });
+
+  test('that is never closed is found before the whole file is read', async () => {
+    const rows = Array.from({ length: 40_000 }, (_, i) => row('x', i % 10));
+    const { code, err } = await chandler(
+      files.write('open.csv', [HEAD, row('"5 disk', 0), ...rows].join('\n')),
+      '--coin',
+      'BTC',
+    );
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining(
+        'open.csv has a record of more than 1 MB, which begins with "\\"5 disk,2024-01-01T00:00:00Z,1,2,1,2,5\\n',
+      ),
+    ]);
+    expect(err).toContain('; is a quote not closed?\n');
+  });
+});
+
 test('rows of any number of series are stored by one COPY, so that no series waits for the one before', async () => {
   const { sql } = database;
   const lines = (coin: string, hours: number) =>

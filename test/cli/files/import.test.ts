@@ -113,6 +113,25 @@ test('import says which columns it reads as what, and which it does not use', as
   );
 });
 
+test('--no-header is about CSV files: columns that have names are read by them', async () => {
+  mkdirSync(path.join(files.folder, 'mixed'));
+  files.write('mixed/a.csv', '1704067200,1,3,1,2,5\n');
+  files.write('mixed/b.ndjson', '{"time":1704070800,"close":2,"high":3,"low":1,"open":1,"volume":5}\n');
+  files.write('mixed/c.ndjson', '[1704074400,1,3,1,2,5]\n');
+  await imported(path.join(files.folder, 'mixed'), ...bitcoin, '--no-header');
+  expect((await stored()).map(({ open, close }) => [open, close])).toEqual([
+    [1, 2],
+    [1, 2],
+    [1, 2],
+  ]);
+});
+
+test('a folder called interval=50% is a folder like any other', async () => {
+  mkdirSync(path.join(files.folder, 'interval=50%'));
+  const file = files.write('interval=50%/a.csv', csvOf(HOURS.slice(0, 3)));
+  expect(await imported(file, ...bitcoin)).toMatchObject({ added: 3 });
+});
+
 test('import does not take a title or an address above the header as the header', async () => {
   const titled = files.write('titled.csv', `https://www.example.com\n\n${csvOf(HOURS.slice(0, 3))}`);
   expect(await imported(titled, ...bitcoin)).toMatchObject({ added: 3 });
@@ -267,6 +286,11 @@ describe('import refuses wrong usage and says what would be right', () => {
     ['an ambiguous coin', ['klines.csv', '--source', 'x', '--coin', 'UNI', '--interval', '1h'], 'uni-uniswap'],
     ['a format that is not told', ['klines.txt', ...bitcoin], 'is not clear from its name'],
     ['no header', ['bare.csv', ...bitcoin], 'its first record looks like data; give --no-header'],
+    [
+      'line ends of old Macintoshs',
+      ['none-feeds.csv', ...bitcoin],
+      "ends its lines with a carriage return alone; tr '\\r' '\\n' rewrites it",
+    ],
     ['Parquet that is none', ['none.parquet', ...bitcoin], 'is not a readable Parquet file'],
     ['gzip that is none', ['none.csv.gz', ...bitcoin], 'is not a readable gzip file'],
   ])('%s', async (_, argv, message) => {
@@ -277,6 +301,7 @@ describe('import refuses wrong usage and says what would be right', () => {
     const { writeFileSync } = await import('node:fs');
     writeFileSync(`${files.folder}/none.csv.gz`, 'no gzip at all');
     writeFileSync(`${files.folder}/none.csv`, '');
+    writeFileSync(`${files.folder}/none-feeds.csv`, csvOf(HOURS).replaceAll('\n', '\r'));
     writeFileSync(`${files.folder}/none-letters.csv`, 'a,b,c,d,e\n2024-01-01,1,2,0.5,1.5\n');
     const named = argv.map((word) => (/^(klines|none|bare)/.test(word) ? `${files.folder}/${word}` : word));
     const { code, err } = await chandler(...named);

@@ -160,6 +160,15 @@ test('an export is of one instant: it lacks what is stored while it runs', async
   other.remove();
 });
 
+test('the order in which intervals are named does not matter', async () => {
+  const first = await exportTo(database, folder, { ...SERIES, intervals: ['24h', '1h'] });
+  const again = await exportTo(database, folder, { ...SERIES, intervals: ['1h', '24h'] });
+  expect([again.files, again.written.files]).toEqual([first.files, 0]);
+  await expect(exportTo(database, folder, { ...SERIES, intervals: ['1h'] })).rejects.toThrow(
+    /a different --interval \(1h,24h, not 1h\)/,
+  );
+});
+
 describe('an export refuses to write into', () => {
   test('a folder with other files', async () => {
     writeFileSync(path.join(folder, 'thesis.txt'), 'mine');

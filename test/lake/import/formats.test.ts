@@ -59,6 +59,14 @@ describe('times', () => {
     expect(await imports(files.write('times.csv', csvOf(HOURS, time)))).toMatchObject({ added: 500, times });
   });
 
+  test('blanks around a value change nothing, also around a number or a flag', async () => {
+    const lines = HOURS.map((candle) => [candle.openTime / 1_000, ...PRICES.map((name) => candle[name]), 'true']);
+    const text = [['name', HEADER, 'is_final'], ...lines.map((line) => ['x', ...line])].map((line) => line.join(' , '));
+    const told = await imports(files.write('blanks.csv', text.join(' \n')));
+    expect(told).toMatchObject({ added: 500, times: { s: 500 } });
+    expect(await database.sql`select from market.imported_candle where is_final`).toHaveLength(500);
+  });
+
   test('--time-unit decides where the size of a number does not', async () => {
     const file = files.write('old.csv', `${HEADER}\n3600,1,1,1,1,1\n`);
     const argv = (unit: string) => [
@@ -230,6 +238,39 @@ describe('tables', () => {
     },
   );
 
+  test.each([
+    ['decimal(18, 8)', ['7061096177.30775837', '5282072943.71294312']],
+    ['decimal(38, 18)', ['60576.390000000000000001', '35540688822283943545.123456789012345678']],
+    ['decimal(9, 2)', []],
+    ['decimal(38, 30)', ['0.000000000000000000000000000001']],
+  ])('a %s of Parquet is the double that is nearest to it, as in a text', async (type, more) => {
+    const digits = ['60576.39', '28368.52', '0.1', '1234567.89', '99999.99', '0', '7.77', ...more];
+    const rows = digits.map((text, i) => `2024-01-01T0${i}:00,${text},${text},${text},${text},`);
+    const csv = files.write('decimal.csv', [HEADER, ...rows].join('\n'));
+    const file = path.join(files.folder, 'decimal.parquet');
+    const types = PRICES.map((name) => `'${name}': '${type}'`).join(', ');
+    const from = `(select * from read_csv('${csv}', types = {'time': 'timestamp', ${types}}))`;
+    await (await openDuck()).rows(`copy ${from} to '${file}'`);
+    const flat = digits.map((text, i) => {
+      const price = Number(text);
+      const openTime = Date.UTC(2024, 0, 1, i);
+      return { openTime, open: price, high: price, low: price, close: price, volume: null, marketCap: null };
+    });
+    await importsAs(flat, file);
+  });
+
+  test.each([128, 256] as const)(
+    'a decimal of Arrow with %i bits is the double that is nearest to it',
+    async (bits) => {
+      const file = path.join(files.folder, 'decimal.arrow');
+      writeFileSync(file, inflateSync(Buffer.from(DECIMALS[bits], 'base64')));
+      const flat = [60576.39, 35540688.822283946, null, 1e-18].map((at, i) => ({
+        ...{ openTime: Date.UTC(2024, 0, 1, i), open: at, high: at, low: at, close: at, volume: null, marketCap: null },
+      }));
+      await importsAs(flat, file, '--columns', 'open=close,high=close,low=close');
+    },
+  );
+
   test('a column of a Parquet type that is not read is left out, even if its name means something', async () => {
     const csv = files.write(
       'interval.csv',
@@ -263,6 +304,12 @@ describe('tables', () => {
     );
   });
 });
+
+/** Four closes with 18 digits behind the point, one of them null, written by pyarrow as decimal128 and decimal256, then packed to be short. */
+const DECIMALS = {
+  128: 'eNpzDAryDzdkYPgPBBsYGBgEGECAi4GHgY2BlYEDyAICRhYgnwHI4wCSLFCSgYEJiAOg7BNA/UCF7CD9ClAxEGAF4uSc/OJUsH4esG6QfjUgFgLbJwLkszGwg20QgNrPyAWiZZDMAdElmblAY9jA6tnAokxgd+8AskSg6ngYxKAu5wGbyMDMwiABpDIYYIALyIe4A+S3GKifWRgQAJmNDhTQaEYorQGlHZDUMmExiwVNH4OCosB1XqBvjmx5BqYzPPbeANE8dybfBNLccJ3Pr7THet66zAPhNWw6HDDlNcssjjRZrO5kROP/B8cPxK88wNBiA4eQACSMgK4yAZIqUPeB9B6A6oPRGUhmDcZ0cANIOoLTMgDOZjyi',
+  256: 'eNpzDAryDzdkYPgPBDsYGBgEGECAi4GHgY2BlYEDyAICRhYgnwHI4wCSLFCSgYEJiEOg7CNA/UCF7CD9ClAxEGAF4uSc/OJUoEkCYL08YDNtgFgIbDbIThGgOBsDO9gWAagbGLlAtAySWSC6JDM3lQGoFqSeDSzKBCZh7heBquVhEIP6gAdsKgMzC4MEkFrBAANcQD4P2EUg98RA/c7CgADIbHSggEYzQmkNKN2ApJYJi1ksaPoYFBQFrvMCfXRkyzMwneGx9waI5rkz+SaQ5obrfH6lPdbz1mUe7O5q2HQ4YMprllkcabIM5ABGAvL/wfEMCSseYGizgUNYABLGQF9ZQMOABWrWCai+A1B6BZp5gzVNPQCSjuC8AQDtEj3Y',
+};
 
 /** One row, compressed with LZ4 by pyarrow, then packed to be short. */
 const COMPRESSED =

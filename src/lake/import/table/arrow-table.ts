@@ -1,6 +1,7 @@
 /** Reads any Arrow IPC file (Feather, version 2), one record batch after the other. */
 import { DataType, type Field, TimeUnit, type Vector } from 'apache-arrow';
 import { batchesOf, openArrow } from '../../format/read-arrow.ts';
+import { readDecimal } from './decimal.ts';
 import type { OpenTable, RawRows } from './table.ts';
 
 export const openArrowTable: OpenTable = async (file) => {
@@ -46,7 +47,21 @@ function valuesOf(vector: Vector): ArrayLike<unknown> {
     for (let i = 0; i < length; i++) out[i] = vector.isValid(i) ? Number(stored[i]!) / unit : null;
     return out;
   }
+  if (DataType.isDecimal(type)) {
+    const stored = vector.data[0]!.values as Uint32Array;
+    for (let i = 0; i < length; i++)
+      out[i] = vector.isValid(i) ? readDecimal(wholeAt(stored, i, type.bitWidth), type.scale) : null;
+    return out;
+  }
   if (vector.nullCount === 0 && DataType.isFloat(type) && type.precision === 2) return vector.toArray() as Float64Array;
   for (let i = 0; i < length; i++) out[i] = vector.get(i) ?? null;
   return out;
+}
+
+/** The words of each number begin with the lowest. */
+function wholeAt(stored: Uint32Array, row: number, bits: number): bigint {
+  const words = bits / 32;
+  let whole = 0n;
+  for (let at = words * (row + 1) - 1; at >= words * row; at--) whole = (whole << 32n) | BigInt(stored[at]!);
+  return BigInt.asIntN(bits, whole);
 }

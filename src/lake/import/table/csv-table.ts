@@ -1,6 +1,7 @@
 /** Reads any CSV: with commas, semicolons or tabs, with or without quotes, and with or without a header. */
 import { isAscii } from 'node:buffer';
 import { endOfRecord, splitRecord } from '../../format/csv-record.ts';
+import { NotReadable } from '../../format/not-readable.ts';
 import { asText } from '../../format/text-lines.ts';
 import { bytesOf } from './file-bytes.ts';
 import { readPlainNumber } from './plain-number.ts';
@@ -10,11 +11,16 @@ import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './tabl
 const MARK = '\ufeff';
 const [FEED, RETURN, QUOTE] = ['\n', '\r', '"'].map((one) => one.charCodeAt(0)) as [number, number, number];
 const SEPARATORS = [',', ';', '\t'];
+/** A longer record is none: it begins with a quote that is never closed, or the file is not CSV. It would have to fit into memory. */
+const MOST_RECORD_BYTES = 1 << 20;
 /** The header is searched for in this many records. */
 const MOST_TITLES = 20;
 
 export const openCsvTable: OpenTable = async (file, { hasHeader }) => {
   const first = await firstRecord(file, hasHeader);
+  // Excel for Macintosh can write such files. All of their rows would be one record, the header.
+  if (first !== null && /\r[^\r\n]/.test(first.record))
+    throw new NotReadable("ends its lines with a carriage return alone; tr '\\r' '\\n' rewrites it");
   const separator = separatorOf(first?.record ?? '');
   const fields = first === null ? [] : splitRecord(first.record, separator);
   const headerAt = hasHeader && first !== null ? first.number : 0;
@@ -33,7 +39,7 @@ type FirstRecord = { readonly record: string; readonly number: number };
 async function firstRecord(file: TableFile, hasHeader: boolean): Promise<FirstRecord | null> {
   let title: FirstRecord | null = null;
   let number = 0;
-  for await (const { text, bounds } of piecesOf(file)) {
+  for await (const { text, bounds } of piecesOf(file, SEPARATORS.join(''))) {
     for (let i = 0; i < bounds.length; i += 2) {
       const record = text.slice(bounds[i], bounds[i + 1]);
       number++;
@@ -69,7 +75,7 @@ async function* readRows(
   const last = columns.map(() => ({ from: 0, text: '' }));
   const into = { ...wanted, columns, separator, ends: new Int32Array(fields), last };
   let [rows, number, first] = [0, 0, 1];
-  for await (const piece of piecesOf(file)) {
+  for await (const piece of piecesOf(file, separator)) {
     for (const one of last) one.text = '';
     for (let i = 0; i < piece.bounds.length; i += 2) {
       const [from, to] = [piece.bounds[i]!, piece.bounds[i + 1]!];
@@ -86,7 +92,8 @@ async function* readRows(
         piece.bytes === null
           ? fillRow(piece.text.slice(from, to), into, rows)
           : fillPlainRow(piece.text, piece.bytes, { from, to }, into, rows);
-      if (found !== fields) wrong.set(rows, `has ${found} fields, but ${named} has ${fields}`);
+      if (typeof found === 'string') wrong.set(rows, found);
+      else if (found !== fields) wrong.set(rows, `has ${found} fields, but ${named} has ${fields}`);
       rows++;
     }
   }
@@ -102,11 +109,16 @@ type Into = Wanted & {
   readonly last: readonly { from: number; text: string }[];
 };
 
-/** Returns the number of fields. */
-function fillRow(record: string, { columns, places, separator }: Into, row: number): number {
-  const fields = splitRecord(record, separator);
-  for (let i = 0; i < places.length; i++) columns[i]![row] = fields[places[i]!] ?? null;
-  return fields.length;
+/** Returns the number of fields, or the reason why the record has none. */
+function fillRow(record: string, { columns, places, separator }: Into, row: number): number | string {
+  try {
+    const fields = splitRecord(record, separator);
+    for (let i = 0; i < places.length; i++) columns[i]![row] = fields[places[i]!] ?? null;
+    return fields.length;
+  } catch (error) {
+    if (!(error instanceof NotReadable)) throw error;
+    return error.message;
+  }
 }
 
 /** Like `fillRow`, for a row without quotes. It reads numbers directly from the bytes. */
@@ -157,7 +169,8 @@ type Piece = {
   readonly bounds: readonly number[];
 };
 
-async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
+/** `separators`: those that may separate its fields. @throws NotReadable when it has no records */
+async function* piecesOf(file: TableFile, separators: string): AsyncGenerator<Piece> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let rest: Buffer = Buffer.alloc(0);
   let isFirst = true;
@@ -171,7 +184,7 @@ async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
     const bounds: number[] = [];
     let at = 0;
     for (;;) {
-      const end = bytes === null ? endOfRecord(text, at) : text.indexOf('\n', at);
+      const end = bytes === null ? endOfRecord(text, at, separators) : text.indexOf('\n', at);
       if (end === -1) break;
       bounds.push(at, withoutReturn(text, at, end));
       at = end + 1;
@@ -179,6 +192,7 @@ async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
     rest = all.subarray(lines.length);
     if (at < text.length) rest = Buffer.concat([Buffer.from(text.slice(at)), rest]);
     yield { text, bytes, bounds };
+    if (rest.length > MOST_RECORD_BYTES) throw new NotReadable(explainLongRecord(rest));
   }
   if (rest.length === 0) return;
   const decoded = asText(() => decoder.decode(rest));
@@ -189,4 +203,9 @@ async function* piecesOf(file: TableFile): AsyncGenerator<Piece> {
 /** The end of the record without a carriage return. */
 function withoutReturn(text: string, from: number, end: number): number {
   return end > from && text.charCodeAt(end - 1) === RETURN ? end - 1 : end;
+}
+
+function explainLongRecord(rest: Buffer): string {
+  const begin = JSON.stringify(rest.toString('utf8', 0, 60));
+  return `has a record of more than 1 MB, which begins with ${begin}; is a quote not closed?`;
 }

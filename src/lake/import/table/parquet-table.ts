@@ -2,9 +2,17 @@
 
 import * as zlib from 'node:zlib';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { type DecodedArray, type FileMetaData, parquetMetadataAsync, parquetRead, parquetSchema } from 'hyparquet';
+import {
+  type DecodedArray,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetRead,
+  parquetSchema,
+  type SchemaElement,
+} from 'hyparquet';
 import { readRange } from '../../destination/destination.ts';
 import { NotReadable, readableAs } from '../../format/not-readable.ts';
+import { readDecimal } from './decimal.ts';
 import type { OpenTable, RawRows, TableColumn } from './table.ts';
 
 /** Returns instants as milliseconds with a fraction, because rows that are not on the grid must not look as if they were. */
@@ -31,6 +39,7 @@ export const openParquetTable: OpenTable = async ({ destination, path, bytes }) 
   const metadata = await readableAs('Parquet', () => parquetMetadataAsync(file, { parsers: PARSERS }));
   checkCodecs(metadata);
   const columns = columnsOf(metadata);
+  const asStored = { ...metadata, schema: metadata.schema.map(withoutDecimal) };
   return {
     columns,
     rows: Number(metadata.num_rows),
@@ -43,12 +52,12 @@ export const openParquetTable: OpenTable = async ({ destination, path, bytes }) 
         const parts = new Map(names.map((name): [string, DecodedArray[]] => [name, []]));
         await readableAs('Parquet', () =>
           parquetRead({
-            ...{ file, metadata, columns: [...parts.keys()], rowStart, rowEnd: rowStart + rows },
-            ...{ parsers: PARSERS, compressors: COMPRESSORS },
+            ...{ file, metadata: asStored, columns: [...parts.keys()], rowStart, rowEnd: rowStart + rows },
+            ...{ parsers: PARSERS, compressors: COMPRESSORS, utf8: false },
             onChunk: ({ columnName, columnData }) => parts.get(columnName)!.push(columnData),
           }),
         );
-        const values = names.map((name, i) => exactly(joined(parts.get(name)!, rows), columns[places[i]!]!.scale));
+        const values = names.map((name, i) => valuesOf(joined(parts.get(name)!, rows), columns[places[i]!]!));
         yield { rows, first: rowStart + 1, columns: values };
         rowStart += rows;
       }
@@ -56,8 +65,12 @@ export const openParquetTable: OpenTable = async ({ destination, path, bytes }) 
   };
 };
 
-/** `scale`: the digits behind the point of a decimal; null: the column is not a decimal. */
-type ParquetColumn = TableColumn & { readonly scale: number | null };
+type ParquetColumn = TableColumn & {
+  /** The digits behind the point of a decimal; null: the column is not a decimal. */
+  readonly scale: number | null;
+  /** Whether its values are bytes that the file does not call a text. */
+  readonly isBytes: boolean;
+};
 
 /** Types that the library does not read. */
 const NOT_READ = ['INTERVAL', 'BSON'];
@@ -69,7 +82,8 @@ function columnsOf(metadata: FileMetaData): ParquetColumn[] {
     if (children.length > 0 || NOT_READ.includes(old)) return [];
     const isInstant =
       ['TIMESTAMP_MILLIS', 'TIMESTAMP_MICROS', 'DATE'].includes(old) || now?.type === 'TIMESTAMP' || type === 'INT96';
-    return [{ name: element.name, isInstant, scale: old === 'DECIMAL' ? (element.scale ?? 0) : null }];
+    const isBytes = type === 'BYTE_ARRAY' && old !== 'UTF8' && now?.type !== 'STRING';
+    return [{ name: element.name, isInstant, scale: isDecimal(element) ? (element.scale ?? 0) : null, isBytes }];
   });
 }
 
@@ -95,9 +109,32 @@ function joined(parts: readonly DecodedArray[], rows: number): ArrayLike<unknown
   return all;
 }
 
-/** The library multiplies a decimal by 0.0001, which is not exact. Rounding and dividing by 10,000 gives the nearest double. */
-function exactly(values: ArrayLike<unknown>, scale: number | null): ArrayLike<unknown> {
-  if (scale === null) return values;
-  const factor = 10 ** scale;
-  return Array.from(values, (value) => (typeof value === 'number' ? Math.round(value * factor) / factor : value));
+function isDecimal({ converted_type, logical_type }: SchemaElement): boolean {
+  return converted_type === 'DECIMAL' || logical_type?.type === 'DECIMAL';
+}
+
+/** The library multiplies a decimal by 0.0001, which is not exact. Without its type, it returns the whole number that is stored. */
+function withoutDecimal(element: SchemaElement): SchemaElement {
+  if (!isDecimal(element)) return element;
+  const { converted_type: _, logical_type: __, ...stored } = element;
+  return stored;
+}
+
+function valuesOf(values: ArrayLike<unknown>, { scale, isBytes }: ParquetColumn): ArrayLike<unknown> {
+  if (scale !== null)
+    return Array.from(values, (stored) => (isWhole(stored) ? readDecimal(wholeOf(stored), scale) : stored));
+  return isBytes
+    ? Array.from(values, (one) => (one instanceof Uint8Array ? Buffer.from(one).toString() : one))
+    : values;
+}
+
+type Whole = number | bigint | Uint8Array;
+
+function isWhole(stored: unknown): stored is Whole {
+  return typeof stored === 'number' || typeof stored === 'bigint' || stored instanceof Uint8Array;
+}
+
+function wholeOf(stored: Whole): number | bigint {
+  if (!(stored instanceof Uint8Array)) return stored;
+  return BigInt.asIntN(8 * stored.length, BigInt(`0x0${Buffer.from(stored).toString('hex')}`));
 }

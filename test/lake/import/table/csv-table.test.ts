@@ -39,7 +39,7 @@ type Cell = { readonly text: string; readonly value: string | null };
 type Line = { readonly text: string; readonly values: readonly (string | null)[] };
 
 const bare = fc
-  .constantFrom('', '007', 'btc', 'btc', '1.50', '12345678901234567.8', '1e5', '-1', 'é', '€uro')
+  .constantFrom('', '007', 'btc', 'btc', '1.50', '12345678901234567.8', '1e5', '-1', 'é', '€uro', '5" disk')
   .map((text): Cell => ({ text, value: text === '' ? null : text }));
 const quoted = fc
   .constantFrom('a "b", c', '1.5', 'two\nlines', '')
