@@ -136,10 +136,10 @@ export async function listen(handler: Handler, options: ListenOptions): Promise<
     url: `http://${host}:${port}`,
     close: async (graceMs = 0) => {
       isClosing = true;
+      server.keepAliveTimeout = ON_THE_WAY_MS;
       if (graceMs > 0) await systemClock.sleep(ON_THE_WAY_MS);
       await new Promise<void>((resolve, reject) => {
         const late = new AbortController();
-        // This closes idle connections, too.
         server.close((error) => {
           late.abort();
           return error ? reject(error) : resolve();
@@ -211,7 +211,7 @@ function peerOf({ url, socket, headers }: IncomingMessage): Peer {
 
 /** Node.js checks the time limits this often, or more often. */
 const CHECK_INTERVAL_MS = 1_000;
-/** Before the server closes idle connections, requests arrive that were sent already. Each is answered, and ends its connection. */
+/** Before a closing server closes an idle connection, requests arrive that were sent already. Each is answered, and ends its connection. */
 const ON_THE_WAY_MS = 100;
 
 function settingsOf({ headersMs, requestMs, keepAliveMs, maxHeaderBytes }: ConnectionLimits): ServerOptions {

@@ -12,8 +12,8 @@ import { explainDatabaseError, StoreError } from './store-error.ts';
 const NAMED_LOCK_TIMEOUT = '15min';
 
 /**
- * Ends a statement of upkeep that waits for readers, and gives up soon to try again at its next run. It holds up nobody meanwhile, so a session
- * that it waits for (a backup, a long query) is not reported as the holder of a lock that Chandler needs.
+ * Ends a statement of upkeep that waits for readers, and gives up soon to try again at its next run. A session that it waits for (a backup, a
+ * long query) is not reported as the holder of a lock that Chandler needs, unless another session of Chandler waits behind the statement.
  */
 export const CAN_WAIT = ' /* can wait */';
 

@@ -36,9 +36,14 @@ export async function readBlockingSessions(sql: SqlOrTransaction): Promise<reado
       select pid, query_start, wait_event_type, query from pg_stat_activity
       where datname = current_database() and usename = current_user
         and application_name in (current_setting('application_name'), 'chandler', 'chandler queue', 'chandler serve')
+    ), needed as materialized (
+      select pid from ours where wait_event_type = 'Lock' and query not like ${`%${CAN_WAIT}`}
+        and query_start < clock_timestamp() - ${WORTH_TELLING}::interval
     ), waits as (
+      -- Upkeep that can wait may hold a lock for which another session of ours waits.
       select unnest(pg_blocking_pids(pid)) as pid, query_start as since from ours
-      where wait_event_type = 'Lock' and query not like ${`%${CAN_WAIT}`} and query_start < clock_timestamp() - ${WORTH_TELLING}::interval
+      where pid in (select pid from needed)
+        or wait_event_type = 'Lock' and pid in (select unnest(pg_blocking_pids(pid)) from needed)
       union all
       -- Lists a session that blocks readers even while nobody reads: a server that is not ready gets no callers that could wait.
       select l.pid, null from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace

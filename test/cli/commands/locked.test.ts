@@ -163,6 +163,31 @@ test('no command mentions a lock while retention waits for a reader like pg_dump
   expect(out).not.toMatch(/\block\b/);
 });
 
+test('the reader for which retention waits is named if other work waits behind retention', async () => {
+  await ensurePartitionsOf(database.sql, TICKER_HISTORY, SPAN);
+  holder = await hold('select from market.ticker_history');
+  // An earlier run stopped waiting.
+  const partition = 'market.ticker_history detach partition market.ticker_history_2024m01';
+  await service.unsafe('set statement_timeout = 1000');
+  await expect(service.unsafe(`alter table ${partition} concurrently`)).rejects.toThrow();
+  await service.unsafe('reset statement_timeout');
+  const removing = removeOld(database, { keep: { ...DEFAULT_RETENTION, tickers: 30 * DAY }, now: Date.now() });
+  const waits = (what: string) => database.sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+      and query like ${`%${what}%`} and query_start < clock_timestamp() - interval '4 seconds'`;
+  const waiting = (what: string) =>
+    vi.waitFor(async () => expect(await waits(what)).toHaveLength(1), { timeout: 60_000 });
+  await waiting('finalize');
+  const later = { from: Date.UTC(2025, 0, 1), to: Date.UTC(2025, 1, 1) };
+  const attaching = ensurePartitionsOf(service, TICKER_HISTORY, later);
+  await waiting('attach partition');
+  const status = await chandler('status');
+  await holder.release();
+  // Postgres may end one of the two as a deadlock, and it then tries again later.
+  await Promise.allSettled([removing, attaching]);
+  expect(status).toContain(`session ${holder.pid} (`);
+});
+
 test('no command mentions a lock when no lock is held', async () => {
   for (const argv of [['status'], ['backfills', 'show', '1'], ['backfills', 'list']])
     expect(await chandler(...argv)).not.toMatch(/\block\b/);

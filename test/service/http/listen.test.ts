@@ -92,6 +92,28 @@ describe('a handler on a port', () => {
     await expect(fetch(url)).rejects.toThrow();
   });
 
+  it('is closed when its last request is answered, although the client would keep the connection', async () => {
+    const events = new EventEmitter();
+    const handler: Handler = async () => {
+      events.emit('asked');
+      await once(events, 'closing');
+      return new Response('yes');
+    };
+    const port = Number(new URL(await serve(handler, { limits: { keepAliveMs: 600_000 } })).port);
+    const client = connect(port, '127.0.0.1');
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(events, 'asked');
+    const closed = open.pop()!.close(600_000);
+    await vi.waitFor(async () => {
+      const late = connect(port, '127.0.0.1');
+      await expect(once(late, 'connect').finally(() => late.destroy())).rejects.toThrow();
+    }, 60_000);
+    events.emit('closing');
+    const [heard] = await once(client, 'data');
+    expect(String(heard)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*yes$/s);
+    await Promise.all([closed, once(client, 'close')]);
+  });
+
   it('adds a Date to an answer without one, unless it is told not to', async () => {
     const handler: Handler = async () => new Response('x');
     const [adding, bare] = [await serve(handler), await serve(handler, { addDate: false })];
