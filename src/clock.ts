@@ -47,6 +47,7 @@ function realSleep(ms: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(
       () => {
         signal?.removeEventListener('abort', stop);
+        // What is left of a wait that no timer can hold.
         resolve(realSleep(ms - LONGEST_TIMER_MS, signal));
       },
       Math.min(ms, LONGEST_TIMER_MS),

@@ -1,11 +1,12 @@
 /** The program on each version of Node on which it must run, whichever one runs the tests. */
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startCli } from '../support/program.ts';
 
-const FETCHED = path.join(import.meta.dirname, '../../node_modules/.cache/node-versions');
+const ROOT = path.join(import.meta.dirname, '../..');
+const FETCHED = path.join(ROOT, 'node_modules/.cache/node-versions');
 const versions = existsSync(FETCHED) ? readdirSync(FETCHED) : [];
 if (versions.length === 0) {
   const message = 'no other versions of Node: run .ci/node-versions node_modules/.cache/node-versions';
@@ -16,6 +17,13 @@ if (versions.length === 0) {
 const nodeOf = (version: string) => path.join(FETCHED, version, 'bin/node');
 
 describe.skipIf(versions.length === 0)('on other versions of Node', () => {
+  test('the oldest one that is supported and that of the image are among them', () => {
+    const read = (name: string) => readFileSync(path.join(ROOT, name), 'utf8');
+    const oldest = /^>=(\d+\.\d+)$/.exec(JSON.parse(read('package.json')).engines.node)![1];
+    const [, image] = /^FROM node:([\d.]+)-/m.exec(read('Dockerfile'))!;
+    expect(versions).toEqual(expect.arrayContaining([`${oldest}.0`, image]));
+  });
+
   // Node itself writes its warnings there, and V8 complains there about a flag that it does not know.
   test.each(versions)('Node %s: a command writes nothing to standard error', async (version) => {
     const { ended } = await startCli(['plan', '--help'], {}, nodeOf(version));

@@ -53,7 +53,7 @@ async function outOf({ out }: ExportCommandOptions): Promise<Address> {
     throw new UsageError(`--out: ${out} is the root of the disk; name a folder, like ${path.join(out, 'files')}.`);
   const found = await stat(out).catch(() => null);
   if (found !== null && !found.isDirectory()) throw new UsageError(`--out: ${out} is a file; name a folder.`);
-  // Node makes no folder on a read-only disk, but reports that there is none.
+  // On a read-only disk Node cannot make the folder, and reports that there is no such folder.
   const problem = await access(await nearestExisting(path.resolve(out)), constants.W_OK).then(() => null, fileProblem);
   if (problem !== null)
     throw new UsageError(`--out: nothing can be written to ${out} (${problem}); name another folder.`);

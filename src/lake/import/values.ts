@@ -176,11 +176,8 @@ export function readAmount(value: unknown): number | null | undefined {
 /** Null when there is no value; undefined when it is neither true nor false. */
 export function readBoolean(value: unknown): boolean | null | undefined {
   if (typeof value === 'boolean') return value;
-  switch (
-    String(value ?? '')
-      .trim()
-      .toLowerCase()
-  ) {
+  const text = String(value ?? '').trim();
+  switch (text.toLowerCase()) {
     case '':
       return null;
     case 'true':

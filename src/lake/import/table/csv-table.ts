@@ -11,7 +11,7 @@ import { type OpenTable, type RawRows, TABLE_ROWS, type TableFile } from './tabl
 const MARK = '\ufeff';
 const [FEED, RETURN, QUOTE] = ['\n', '\r', '"'].map((one) => one.charCodeAt(0)) as [number, number, number];
 const SEPARATORS = [',', ';', '\t'];
-/** A longer record is none: it begins with a quote that is never closed, or the file is not CSV. It would have to fit into memory. */
+/** What is longer is no record: a quote is never closed, or the file is not CSV. Reading on would need memory for the rest of the file. */
 const MOST_RECORD_BYTES = 1 << 20;
 /** The header is searched for in this many records. */
 const MOST_TITLES = 20;
