@@ -61,7 +61,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 export type Listening = {
   /** Without a path: `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Accepts no further request. Open requests may finish within `graceMs` (default 0); then it cuts their connections. */
+  /** Answers open requests, and those of the next tenth of a second, within `graceMs`; then it cuts their connections. 0 (default): cuts them at once. */
   close(graceMs?: number): Promise<void>;
 };
 
