@@ -1,7 +1,19 @@
 /** What an operator is told: whole services, a clock that the test moves, and a real webhook. */
 import { expect, test } from 'vitest';
 import { untilLogged } from '../support/service-world.ts';
-import { create, hook, MINUTE, minutes, open, START, twoKeys, until, useHook, world } from './operator-notices.ts';
+import {
+  create,
+  hook,
+  MINUTE,
+  mendDatabase,
+  minutes,
+  open,
+  START,
+  twoKeys,
+  until,
+  useHook,
+  world,
+} from './operator-notices.ts';
 
 useHook();
 
@@ -30,8 +42,7 @@ test('a database that is down is reported while it is down, by one of all servic
   );
   await minutes(10);
   expect(hook.texts()).toHaveLength(1);
-  world.mend();
-  await untilLogged(world, one, 'the database recovered');
+  await mendDatabase(one);
   await until(() => hook.texts().length > 1);
   expect(hook.texts()[1]).toMatch(
     /^Resolved: the database could not be used from .* to .* \(1\d+m( \d+s)?\)\. It is back/,

@@ -343,11 +343,15 @@ export function expectAlive(world: ServiceWorld): void {
 }
 
 /**
- * Resolves when the service logs this text from now on: cut connections are opened again in the machine's time, while minutes of the
+ * Resolves when the service has logged this text, by default from now on: cut connections are opened again in the machine's time, while minutes of the
  * world's time pass at once.
  */
-export async function untilLogged(world: ServiceWorld, { name, lines }: Service, text: string): Promise<void> {
-  const from = lines.length;
+export async function untilLogged(
+  world: ServiceWorld,
+  { name, lines }: Service,
+  text: string,
+  from = lines.length,
+): Promise<void> {
   const begun = performance.now();
   while (!lines.slice(from).some((line) => line.includes(text))) {
     expect(performance.now() - begun, `${name} does not say: ${text}`).toBeLessThan(60_000);
