@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DAY } from '../src/core/interval.ts';
-import { writeCandles } from '../src/store/candle/candle.ts';
+import { writeAsText, writeCandles } from '../src/store/candle/candle.ts';
 import { recordCoins } from '../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../src/store/upkeep/partition.ts';
 import { runCommand } from './support/cli.ts';
@@ -95,7 +95,7 @@ async function store(coin: (typeof COINS)[number]): Promise<void> {
     volume: close.map(() => 1_000),
     marketCap: close.map((price) => price * 100),
   };
-  await writeCandles(sql, { id: row!.id, interval: '24h' }, candles, 'fresh');
+  await writeCandles(sql, { id: row!.id, interval: '24h' }, writeAsText(candles), 'fresh');
 }
 
 type Answers = {

@@ -2,7 +2,7 @@
 import type { CandleColumns } from '../../src/core/candle.ts';
 import { INTERVAL_MS, type Interval, isCandleInterval } from '../../src/core/interval.ts';
 import type { Spans } from '../../src/core/span.ts';
-import { writeCandles } from '../../src/store/candle/candle.ts';
+import { writeAsText, writeCandles } from '../../src/store/candle/candle.ts';
 import type { Sql } from '../../src/store/connection/connect.ts';
 import { recordCoins } from '../../src/store/snapshot/coin.ts';
 import { ensurePartitions } from '../../src/store/upkeep/partition.ts';
@@ -34,7 +34,7 @@ export async function seedSeries(sql: Sql, seed: SeriesSeed): Promise<number> {
   if (candles.length > 0) {
     const span = { from: Math.min(...candles), to: Math.max(...candles) + INTERVAL_MS[interval] };
     if (isCandleInterval(interval)) await ensurePartitions(sql, interval, span);
-    await writeCandles(sql, { id, interval }, candlesAt(candles), 'fresh');
+    await writeCandles(sql, { id, interval }, writeAsText(candlesAt(candles)), 'fresh');
   }
   await sql`select ops.adopt_evidence()`;
   return id;

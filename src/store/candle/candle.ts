@@ -48,6 +48,31 @@ const REVISE = (interval: Interval) => `
   where c.open_time is null or (c.open, c.high, c.low, c.close, c.volume, c.market_cap) is distinct from (u.o, u.h, u.l, u.cl, u.v, u.m)
   returning id, open_time`;
 
+/** Candles as the statements take them: each column is one array, written as text. */
+export type CandleTexts = Readonly<Record<keyof CandleColumns, string>> & {
+  readonly rows: number;
+  /** The first and the last open time. Undefined if there are no rows. */
+  readonly bounds: readonly [Instant | undefined, Instant | undefined];
+};
+
+export function writeAsText(c: CandleColumns): CandleTexts {
+  return {
+    openTime: writeInstants(c.openTime),
+    open: writeNumbers(c.open),
+    high: writeNumbers(c.high),
+    low: writeNumbers(c.low),
+    close: writeNumbers(c.close),
+    volume: writeNumbers(c.volume),
+    marketCap: writeNumbers(c.marketCap),
+    rows: c.openTime.length,
+    bounds: [c.openTime[0], c.openTime.at(-1)],
+  };
+}
+
+function parameters({ id, interval }: { readonly id: number; readonly interval: Interval }, c: CandleTexts) {
+  return [c.openTime, c.open, c.high, c.low, c.close, c.volume, c.marketCap, id, interval];
+}
+
 /**
  * `fresh`: the span has no row yet (checked under the lock of the series), so a plain insert is enough. It is a third faster.
  * `overwrite`: newer values replace older ones.
@@ -58,20 +83,14 @@ type WriteMode = 'fresh' | 'overwrite';
 export async function writeCandles(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
-  candles: CandleColumns,
+  candles: CandleTexts,
   mode: WriteMode,
 ): Promise<number> {
-  if (candles.openTime.length === 0) return 0;
+  if (candles.rows === 0) return 0;
   if (isPriceInterval(series.interval)) {
     const conflict = mode === 'fresh' ? '' : OVERWRITE_PRICES;
     const { openTime, close, volume, marketCap } = candles;
-    const values = [
-      writeInstants(openTime),
-      writeNumbers(close),
-      writeNumbers(volume),
-      writeNumbers(marketCap),
-      series.id,
-    ];
+    const values = [openTime, close, volume, marketCap, series.id];
     return (await sql.unsafe(INSERT_PRICES + conflict, values, { prepare: true })).count;
   }
   const conflict = mode === 'fresh' ? '' : OVERWRITE;
@@ -88,19 +107,14 @@ export type Revised = { readonly id: number; readonly openTime: Instant };
 export async function saveRevisions(
   sql: SqlOrTransaction,
   series: { readonly id: number; readonly interval: Interval },
-  candles: CandleColumns,
+  candles: CandleTexts,
   { asOf, knownAt, step }: Replacing,
 ): Promise<Revised[]> {
-  if (candles.openTime.length === 0) return [];
+  const [first, last] = candles.bounds;
+  if (first === undefined || last === undefined) return [];
   // The bounds follow from the join. Written out, they keep Postgres from looking into every partition for every row.
-  const bounds = [candles.openTime[0]!, candles.openTime.at(-1)!];
-  return sql.unsafe<Revised[]>(
-    REVISE(series.interval),
-    [...parameters(series, candles), asOf, ...bounds, knownAt, step],
-    {
-      prepare: true,
-    },
-  );
+  const values = [...parameters(series, candles), asOf, first, last, knownAt, step];
+  return sql.unsafe<Revised[]>(REVISE(series.interval), values, { prepare: true });
 }
 
 /** Removes the candles in `spans`, which all lie inside `bounds`. Copies those that were final (inside `final`) to `market.revision`. */
@@ -182,18 +196,4 @@ export async function replaceOpenCandles(
     insert into market.open_candle (series_id, open_time, close_time)
     select ${seriesId}, o, c
     from unnest(${inside.map((c) => c.openTime)}::timestamptz[], ${inside.map((c) => c.closeTime)}::timestamptz[]) as u(o, c)`;
-}
-
-function parameters(series: { readonly id: number; readonly interval: Interval }, c: CandleColumns) {
-  return [
-    writeInstants(c.openTime),
-    writeNumbers(c.open),
-    writeNumbers(c.high),
-    writeNumbers(c.low),
-    writeNumbers(c.close),
-    writeNumbers(c.volume),
-    writeNumbers(c.marketCap),
-    series.id,
-    series.interval,
-  ];
 }

@@ -2,13 +2,14 @@
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { sumsOfCandles } from '../../core/candle-hash.ts';
+import { yieldToEventLoop } from '../../core/concurrency/yield-to-event-loop.ts';
 import { type Interval, settledUntil } from '../../core/interval.ts';
 import { RULES } from '../../core/second-opinion.ts';
 import { contains, intersect, normalize, type Spans, subtract, union } from '../../core/span.ts';
 import type { Sql, SqlOrTransaction } from '../connection/connect.ts';
 import { recordFetch } from '../work/fetch.ts';
 import { clipPending, type Pending, replacePending } from '../work/second-opinion.ts';
-import { removeCandles, replaceOpenCandles, saveRevisions, writeCandles } from './candle.ts';
+import { removeCandles, replaceOpenCandles, saveRevisions, writeAsText, writeCandles } from './candle.ts';
 import { NO_SUMS, readEmptyOnce, receivedAt, recordEvidence, slotsOf, sumsBefore } from './chunk-evidence.ts';
 import { readUnproven, reopenEmptyOnce, takeBack } from './contradicted.ts';
 import { type ChunkAnswer, lockSeries, type OtherAnswers, type State } from './lock-series.ts';
@@ -63,8 +64,9 @@ export function storeChunk(
   now: () => Instant = () => receivedAt(answer),
 ): Promise<ChunkCommit> {
   return sql.begin(async (tx) => {
-    const state = await lockSeries(tx, answer);
     const { series, span, candles, asOf } = answer;
+    const [state, texts] = await Promise.all([lockSeries(tx, answer), meanwhile(() => writeAsText(candles))]);
+    const textsOf = (part: CandleColumns) => (part === candles ? texts : writeAsText(part));
     const { covered, pending: pendingBefore, answeredByYounger } = state;
     const malformed = pendingBefore.some((p) => p.claim === 'malformed');
     const repeated = malformed ? await repeatedRows(tx, series.id, answer.quarantined) : new Set<Instant>();
@@ -82,11 +84,13 @@ export function storeChunk(
     const knownAt = Math.max(receivedAt(answer), now());
     const replacing = { asOf, knownAt, step: state.steps + 1 };
     const changed =
-      coveredBefore.length === 0 ? [] : await saveRevisions(tx, series, pick(candles, coveredBefore), replacing);
+      coveredBefore.length === 0
+        ? []
+        : await saveRevisions(tx, series, textsOf(pick(candles, coveredBefore)), replacing);
     // A provisional candle never replaces a final answer, because the final answer is younger.
     const writable = union(final, subtract(ours, covered));
     const writing = pick(candles, writable);
-    const written = writeCandles(tx, series, writing, known ? 'overwrite' : 'fresh');
+    const written = writeCandles(tx, series, textsOf(writing), known ? 'overwrite' : 'fresh');
     // The `await` below throws a failure. Until then it must not count as an unhandled rejection.
     written.catch(() => undefined);
     const empty = subtract(
@@ -105,6 +109,8 @@ export function storeChunk(
     const revisedSlots = revisions.map(({ openTime }) => openTime).sort((a, b) => a - b);
     const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
     const reopened = verdict.contradicted.length === 0 ? [] : await readUnproven(tx, answer, verdict);
+    // Nothing was final before, so exactly the granted slots are final now.
+    const after = known ? null : await meanwhile(() => sumsOfCandles(writing, series.interval, granted));
     const fetchId = recordFetch(tx, {
       ...answer.fetch,
       ...counts,
@@ -119,8 +125,7 @@ export function storeChunk(
         told: union(granted, slotsOf(revisedSlots, series.interval)),
         emptyOnce,
         before,
-        // This process hashes while Postgres inserts. Nothing was final before, so exactly the granted slots are final now.
-        after: known ? null : sumsOfCandles(writing, series.interval, granted),
+        after,
         wasImplausible: verdict.wasImplausible ?? false,
         knownAt,
       }),
@@ -145,6 +150,13 @@ export function storeChunk(
     await quarantine(tx, series.id, answer.quarantined, { fetchId: await fetchId, seenAt: asOf });
     return { ...counts, covered: granted };
   }) as Promise<ChunkCommit>;
+}
+
+/** Computes while Postgres works on the statements begun before: postgres.js sends short ones only in the next turn of the event loop. */
+async function meanwhile<T>(compute: () => T): Promise<T> {
+  await yieldToEventLoop();
+  await yieldToEventLoop();
+  return compute();
 }
 
 /** Slots whose candle is not final. Such a candle takes precedence over a rollup of finer ones. */

@@ -9,7 +9,7 @@ import { parseMultirange, parseRange } from '../values/multirange.ts';
 import type { FetchRow } from '../work/fetch.ts';
 import type { Pending } from '../work/second-opinion.ts';
 import type { OpenCandle } from './candle.ts';
-import { type Neighbours, type NeighboursRead, neighboursOf, toNeighbours } from './neighbours.ts';
+import { type FinalRead, finalOf, type Neighbours, readNeighbours, toNeighbours } from './neighbours.ts';
 import { type OtherSeriesRead, otherSeriesOf, readSamples, type Sample } from './other-intervals.ts';
 import type { QuarantinedRow } from './quarantine.ts';
 
@@ -109,16 +109,16 @@ type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
 };
 
 /**
- * Locks the series and reads its state. These are two statements, because the second must see what others committed while the first waited: a
- * subquery beside `for update` would still read from the snapshot taken before the wait.
+ * Locks the series and reads its state. The lock is a statement of its own, because the others must see what was committed while it waited: a
+ * subquery beside `for update` would still read from the snapshot taken before the wait. All are sent at once.
  */
 export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<State> {
   const { series, span, asOf, fetch } = answer;
   const { agreeing, forgetMs } = RULES['intervals differ'];
-  const [, [row]] = await Promise.all([
+  const [, [row], candles] = await Promise.all([
     tx`select from market.series where id = ${series.id} for update`,
     tx<
-      {
+      (FinalRead & {
         covered: Spans;
         answeredSlots: Spans;
         asked: Spans;
@@ -129,12 +129,11 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
         emptyOnce: Spans;
         edges: EdgeRead[];
         pending: PendingRead[];
-        beside: NeighboursRead;
         others: OtherSeriesRead[] | null;
-      }[]
+      })[]
     >`
       select s.covered * ${[span]}::tstzmultirange as covered, s.steps, s.empty_once,
-        ${neighboursOf(tx, series, span)} as beside, ${otherSeriesOf(tx, span, { answers: agreeing, since: fetch.sentAt - forgetMs })} as others,
+        ${finalOf(tx, series, span)}, ${otherSeriesOf(tx, span, { answers: agreeing, since: fetch.sentAt - forgetMs })} as others,
         coalesce(younger.answered_slots, '{}') as answered_slots, coalesce(younger.asked, '{}') as asked,
         ${listedAt(tx)} as listed_at,
         exists (select from market.open_candle o where o.series_id = ${series.id}) as has_open,
@@ -156,10 +155,11 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
             > (${asOf}::timestamptz, ${fetch.sentAt}::timestamptz, ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)
       ) younger
       where s.id = ${series.id}`,
+    readNeighbours(tx, series, span),
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
-  const { answeredSlots, asked, edges, others, ...known } = row;
-  const beside = toNeighbours(row.beside, series.interval);
+  const { answeredSlots, asked, edges, others, final, coveredSeconds, coveredCandles, ...known } = row;
+  const beside = toNeighbours({ final, coveredSeconds, coveredCandles }, series.interval, candles);
   return {
     ...known,
     beside,

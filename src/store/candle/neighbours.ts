@@ -3,7 +3,6 @@ import type { Instant } from '../../clock.ts';
 import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import type { Span, Spans } from '../../core/span.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
-import { parseMultirange } from '../values/multirange.ts';
 import { storedRows } from './stored.ts';
 
 /** The prices of one slot. Further values of the slot may follow; they are ignored. */
@@ -36,41 +35,48 @@ export type Neighbours = {
   readonly final: Spans;
 };
 
-/** The neighbours as read from JSON: instants are in seconds since 1970. */
-export type NeighboursRead = {
-  readonly candles: (readonly [number, ...(number | null)[]])[] | null;
+/** What the series itself tells of its neighbours. Columns of a statement that reads it. */
+export type FinalRead = {
   readonly coveredSeconds: number;
   readonly coveredCandles: number;
-  readonly final: string;
+  readonly final: Spans;
 };
 
 /** So many slots on either side of the span are neighbours; at least those of one day. */
 const REACH = 8;
 
-/** A SQL expression for a statement in which `s` is the series. It is no statement of its own, because a plausible answer must not cost one more. */
-export function neighboursOf(
-  sql: SqlOrTransaction,
-  { id, interval }: { readonly id: number; readonly interval: Interval },
-  span: Span,
-) {
+type Series = { readonly id: number; readonly interval: Interval };
+
+function stretchOf({ interval }: Series, span: Span): Span {
   const reach = Math.max(REACH * INTERVAL_MS[interval], DAY);
-  const within = { from: span.from - reach, to: span.to + reach };
-  return sql`json_build_object(
-    'candles', (select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close, c.volume, c.market_cap)
-        order by c.open_time)
-      from ${storedRows(sql, sql`${id}::int`, interval)} c
-      where c.open_time >= ${within.from} and c.open_time < ${within.to}),
-    'coveredSeconds', (select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0) from unnest(s.covered) r),
-    'coveredCandles', s.covered_candles,
-    'final', (s.covered * ${[within]}::tstzmultirange)::text)`;
+  return { from: span.from - reach, to: span.to + reach };
 }
 
-export function toNeighbours(read: NeighboursRead, interval: Interval): Neighbours {
-  const candles = (read.candles ?? []).map(([at, ...numbers]) => [at * 1000, ...numbers] as unknown as StoredCandle);
-  return {
-    candles,
-    covered: (read.coveredSeconds * 1000) / INTERVAL_MS[interval],
-    coveredCandles: read.coveredCandles,
-    final: parseMultirange(read.final),
-  };
+/** SQL for the columns of `FinalRead`, for a statement in which `s` is the series. */
+export function finalOf(sql: SqlOrTransaction, series: Series, span: Span) {
+  return sql`(select coalesce(sum(extract(epoch from upper(r) - lower(r))), 0)::float8 from unnest(s.covered) r) as covered_seconds,
+    s.covered_candles, s.covered * ${[stretchOf(series, span)]}::tstzmultirange as final`;
+}
+
+/**
+ * Reads the candles in and around the span. It is a statement of its own, because Postgres plans it for each span, so that it opens the few
+ * partitions that are needed. As part of a larger statement that one would be planned each time, or lock every partition of the table.
+ */
+export async function readNeighbours(
+  sql: SqlOrTransaction,
+  series: Series,
+  span: Span,
+): Promise<readonly StoredCandle[]> {
+  const within = stretchOf(series, span);
+  const [row] = await sql<{ candles: (readonly [number, ...(number | null)[]])[] | null }[]>`
+    select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close, c.volume, c.market_cap)
+      order by c.open_time) as candles
+    from ${storedRows(sql, sql`${series.id}::int`, series.interval)} c
+    where c.open_time >= ${within.from} and c.open_time < ${within.to}`;
+  return (row!.candles ?? []).map(([at, ...numbers]) => [at * 1000, ...numbers] as unknown as StoredCandle);
+}
+
+export function toNeighbours(read: FinalRead, interval: Interval, candles: readonly StoredCandle[]): Neighbours {
+  const { coveredSeconds, coveredCandles, final } = read;
+  return { candles, covered: (coveredSeconds * 1000) / INTERVAL_MS[interval], coveredCandles, final };
 }

@@ -8,10 +8,11 @@ export const PRICE_AS_CANDLE =
 
 /**
  * SQL for the rows of a series of `interval`, to use after `from` or `join lateral`; `id` is an expression. It returns the same as `ops.stored`, but
- * the interval is known here. So it reads one table by its key, which Postgres plans faster than the function.
+ * the interval is known here. So it reads one table by its key, which Postgres plans faster than the function. The interval is part of the
+ * statement's text, so that no plan opens the partitions of other intervals.
  */
 export function storedRows(sql: SqlOrTransaction, id: ReturnType<SqlOrTransaction>, interval: Interval) {
   return isPriceInterval(interval)
     ? sql`(select ${sql.unsafe(PRICE_AS_CANDLE)} from market.price where series_id = ${id})`
-    : sql`(select * from market.candle where series_id = ${id} and interval = ${interval}::market.candle_interval)`;
+    : sql`(select * from market.candle where series_id = ${id} and interval = ${sql.unsafe(`'${interval}'`)})`;
 }

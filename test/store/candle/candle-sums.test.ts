@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sumsOfCandles } from '../../../src/core/candle-hash.ts';
 import { INTERVAL_MS, type Interval, isPriceInterval } from '../../../src/core/interval.ts';
 import { normalize, slotsAt } from '../../../src/core/span.ts';
-import { writeCandles } from '../../../src/store/candle/candle.ts';
+import { writeAsText, writeCandles } from '../../../src/store/candle/candle.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { makeSeriesOf } from '../../bench/prepared.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -58,7 +58,7 @@ it.each(['5m', '24h', 'prices-5m'] as const)(
           width,
         ),
       );
-      await writeCandles(sql, { id: ids[i]!, interval }, candles, 'fresh');
+      await writeCandles(sql, { id: ids[i]!, interval }, writeAsText(candles), 'fresh');
       const [stored] = await sql`
       select candles, digest::text, final_candles, told_candles, told_digest::text, told_locator::text
       from ops.sums(${ids[i]!}, ${interval}::market.candle_interval, ${span}::tstzrange, ${told}::tstzmultirange, ${told}::tstzmultirange)`;
