@@ -39,7 +39,10 @@ export type BackfillRun = {
   readonly id: number;
   readonly end: BackfillEnd;
   readonly tookMs: number;
-  /** The totals of `ops.fetch`, including requests that other processes sent for this backfill; null if the database was unavailable at the end. */
+  /**
+   * The totals of `ops.fetch` at the end, including requests that other processes sent for this backfill; null if the database was unavailable.
+   * After an interruption another process may still store a chunk that it had begun.
+   */
   readonly totals: BackfillTotals | null;
   /** What this process counted; used when there are no totals. */
   readonly seen: BackfillSeen;

@@ -152,7 +152,10 @@ export function storeChunk(
   }) as Promise<ChunkCommit>;
 }
 
-/** Computes while Postgres works on the statements begun before: postgres.js sends short ones only in the next turn of the event loop. */
+/**
+ * Computes while Postgres works on the statements begun before. postgres.js sends short ones in a turn of the event loop that it asks for after
+ * this function does, so the computation waits for the turn after that.
+ */
 async function meanwhile<T>(compute: () => T): Promise<T> {
   await yieldToEventLoop();
   await yieldToEventLoop();

@@ -9,7 +9,7 @@ import { parseMultirange, parseRange } from '../values/multirange.ts';
 import type { FetchRow } from '../work/fetch.ts';
 import type { Pending } from '../work/second-opinion.ts';
 import type { OpenCandle } from './candle.ts';
-import { type FinalRead, finalOf, type Neighbours, readNeighbours, toNeighbours } from './neighbours.ts';
+import { candlesAround, type FinalRead, finalOf, type Neighbours, toNeighbours } from './neighbours.ts';
 import { type OtherSeriesRead, otherSeriesOf, readSamples, type Sample } from './other-intervals.ts';
 import type { QuarantinedRow } from './quarantine.ts';
 
@@ -109,13 +109,14 @@ type PendingRead = Pick<Pending, 'claim' | 'answers' | 'evidence'> & {
 };
 
 /**
- * Locks the series and reads its state. The lock is a statement of its own, because the others must see what was committed while it waited: a
- * subquery beside `for update` would still read from the snapshot taken before the wait. All are sent at once.
+ * Locks the series and reads its state. The lock is a statement of its own and the first, because the others must see what was committed while it
+ * waited: a subquery beside `for update` would still read from the snapshot taken before the wait. They are sent together, in the order in which
+ * `Promise.all` awaits them. None may come from an async function, which would send its statement while this list is still made.
  */
 export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Promise<State> {
   const { series, span, asOf, fetch } = answer;
   const { agreeing, forgetMs } = RULES['intervals differ'];
-  const [, [row], candles] = await Promise.all([
+  const [, [row], [around]] = await Promise.all([
     tx`select from market.series where id = ${series.id} for update`,
     tx<
       (FinalRead & {
@@ -155,11 +156,11 @@ export async function lockSeries(tx: SqlOrTransaction, answer: ChunkAnswer): Pro
             > (${asOf}::timestamptz, ${fetch.sentAt}::timestamptz, ${Buffer.from(fetch.bodySha256 ?? [])}::bytea)
       ) younger
       where s.id = ${series.id}`,
-    readNeighbours(tx, series, span),
+    candlesAround(tx, series, span),
   ]);
   if (!row) throw new Error(`series ${series.id} does not exist`);
   const { answeredSlots, asked, edges, others, final, coveredSeconds, coveredCandles, ...known } = row;
-  const beside = toNeighbours({ final, coveredSeconds, coveredCandles }, series.interval, candles);
+  const beside = toNeighbours({ final, coveredSeconds, coveredCandles, ...around! }, series.interval);
   return {
     ...known,
     beside,

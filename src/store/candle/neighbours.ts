@@ -58,25 +58,24 @@ export function finalOf(sql: SqlOrTransaction, series: Series, span: Span) {
     s.covered_candles, s.covered * ${[stretchOf(series, span)]}::tstzmultirange as final`;
 }
 
+/** The candles as read from JSON: instants are in seconds since 1970. */
+export type CandlesRead = { readonly candles: (readonly [number, ...(number | null)[]])[] | null };
+
 /**
- * Reads the candles in and around the span. It is a statement of its own, because Postgres plans it for each span, so that it opens the few
- * partitions that are needed. As part of a larger statement that one would be planned each time, or lock every partition of the table.
+ * The statement that reads the candles in and around the span. It is not a part of the statement that reads the state of the series: Postgres
+ * would plan all of that one again for each span, because a plan for any span opens every partition. This small one costs little to plan.
  */
-export async function readNeighbours(
-  sql: SqlOrTransaction,
-  series: Series,
-  span: Span,
-): Promise<readonly StoredCandle[]> {
+export function candlesAround(sql: SqlOrTransaction, series: Series, span: Span) {
   const within = stretchOf(series, span);
-  const [row] = await sql<{ candles: (readonly [number, ...(number | null)[]])[] | null }[]>`
+  return sql<CandlesRead[]>`
     select json_agg(json_build_array(extract(epoch from c.open_time), c.open, c.high, c.low, c.close, c.volume, c.market_cap)
       order by c.open_time) as candles
     from ${storedRows(sql, sql`${series.id}::int`, series.interval)} c
     where c.open_time >= ${within.from} and c.open_time < ${within.to}`;
-  return (row!.candles ?? []).map(([at, ...numbers]) => [at * 1000, ...numbers] as unknown as StoredCandle);
 }
 
-export function toNeighbours(read: FinalRead, interval: Interval, candles: readonly StoredCandle[]): Neighbours {
+export function toNeighbours(read: FinalRead & CandlesRead, interval: Interval): Neighbours {
   const { coveredSeconds, coveredCandles, final } = read;
+  const candles = (read.candles ?? []).map(([at, ...numbers]) => [at * 1000, ...numbers] as unknown as StoredCandle);
   return { candles, covered: (coveredSeconds * 1000) / INTERVAL_MS[interval], coveredCandles, final };
 }

@@ -1,5 +1,5 @@
 /** SQL that reads the stored rows of a series as candles. */
-import { type Interval, isPriceInterval } from '../../core/interval.ts';
+import { type Interval, isInterval, isPriceInterval } from '../../core/interval.ts';
 import type { SqlOrTransaction } from '../connection/connect.ts';
 
 /** The columns of `market.price` as those of a candle whose four prices are equal. */
@@ -12,6 +12,7 @@ export const PRICE_AS_CANDLE =
  * statement's text, so that no plan opens the partitions of other intervals.
  */
 export function storedRows(sql: SqlOrTransaction, id: ReturnType<SqlOrTransaction>, interval: Interval) {
+  if (!isInterval(interval)) throw new RangeError(`not an interval: ${interval}`);
   return isPriceInterval(interval)
     ? sql`(select ${sql.unsafe(PRICE_AS_CANDLE)} from market.price where series_id = ${id})`
     : sql`(select * from market.candle where series_id = ${id} and interval = ${sql.unsafe(`'${interval}'`)})`;

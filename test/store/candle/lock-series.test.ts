@@ -1,27 +1,67 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
 import { makeSeries, prepareChunks, storePrepared } from '../../bench/prepared.ts';
-import { createTestDatabase } from '../../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+
+const [FROM, TO] = [Date.UTC(1995, 0, 1), Date.UTC(2025, 0, 1)];
+const SPAN = { from: TO - 20 * DAY, to: TO };
+const LATER = TO + 90 * DAY;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase({ max: 4 });
+  await ensurePartitions(database.sql, '24h', { from: FROM, to: TO });
+});
+afterAll(() => database.drop());
+
+test('of answers that wait for the lock of one series, each sees the candles that the one before it has stored', async () => {
+  const { sql } = database;
+  const [id] = await makeSeries(sql, 'waits', 1, '24h', SPAN);
+  const [chunk] = prepareChunks([id!], '24h', SPAN);
+  let answers: Promise<unknown> = Promise.resolve();
+  await sql.begin(async (tx) => {
+    await tx`select from market.series where id = ${id!} for update`;
+    answers = Promise.all([LATER, LATER + DAY].map((asOf) => storePrepared(sql, chunk!, asOf)));
+    answers.catch(() => undefined);
+    while (true) {
+      // On another connection: a transaction sees the activity as it first read it.
+      const [row] = await sql<{ n: number }[]>`
+        select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      if (row!.n === 2) return;
+      await systemClock.sleep(5);
+    }
+  });
+  await answers;
+  const [row] = await sql`
+    select s.candles, s.covered_candles, s.digest::text, t.candles as found, t.digest::text as digest_found
+    from market.series s cross join lateral ops.sums(s.id, s.interval, null, s.covered, '{}') t where s.id = ${id!}`;
+  expect(row).toEqual({
+    candles: 20,
+    coveredCandles: 20,
+    digest: row!.digestFound,
+    found: 20,
+    digestFound: expect.any(String),
+  });
+});
 
 test('Postgres does not plan the large statements of an answer anew for each one, however many partitions there are', async () => {
-  const database = await createTestDatabase({ max: 1 });
-  try {
-    const { sql } = database;
-    const [from, to] = [Date.UTC(1995, 0, 1), Date.UTC(2025, 0, 1)];
-    await ensurePartitions(sql, '24h', { from, to });
-    const span = { from: to - 20 * DAY, to };
-    const series = await makeSeries(sql, 'coin', 2, '24h', span);
-    for (const chunk of prepareChunks(series, '24h', span, 2)) await storePrepared(sql, chunk, to + 90 * DAY);
-    const planned = await sql<{ statement: string; custom: number; generic: number }[]>`
+  const { sql } = database;
+  const series = await makeSeries(sql, 'planned', 2, '24h', SPAN);
+  await sql.begin(async (tx) => {
+    // All on one connection, because each has its own plans.
+    const one = { begin: (work: (same: typeof tx) => Promise<unknown>) => tx.savepoint(work) } as unknown as typeof sql;
+    for (const chunk of prepareChunks(series, '24h', SPAN, 2)) await storePrepared(one, chunk, LATER);
+    const planned = await tx<{ statement: string; custom: number; generic: number }[]>`
       select statement, custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
       where custom_plans + generic_plans >= 20`;
-    // The candles around the answer are read by a small statement, which is planned for their few partitions.
-    const large = planned.filter(({ statement }) => !/^\s*select json_agg/.test(statement));
+    const isSmall = ({ statement }: { statement: string }) => /^\s*select json_agg/.test(statement);
+    const large = planned.filter((one) => !isSmall(one));
     expect(large.some(({ statement }) => statement.includes('answered_slots'))).toBe(true);
     // Postgres compares its first five plans with a general one.
     expect(large.filter(({ custom }) => custom > 5)).toEqual([]);
-  } finally {
-    await database.drop();
-  }
+    // The candles around the answer: planned for their few partitions, because a general plan opens all.
+    expect(planned.filter(isSmall).map(({ generic }) => generic)).toEqual([0]);
+  });
 });
