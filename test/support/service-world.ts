@@ -343,8 +343,8 @@ export function expectAlive(world: ServiceWorld): void {
 }
 
 /**
- * Resolves when the service has logged this text, by default from now on: cut connections are opened again in the machine's time, while minutes of the
- * world's time pass at once.
+ * Resolves when the service has logged this text, by default from now on: cut connections are opened again in the machine's time, while
+ * minutes of the world's time pass at once.
  */
 export async function untilLogged(
   world: ServiceWorld,

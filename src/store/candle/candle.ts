@@ -55,6 +55,7 @@ export type CandleTexts = Readonly<Record<keyof CandleColumns, string>> & {
   readonly bounds: readonly [Instant | undefined, Instant | undefined];
 };
 
+/** Writes each column as text, once for all statements that take it. */
 export function writeAsText(c: CandleColumns): CandleTexts {
   return {
     openTime: writeInstants(c.openTime),

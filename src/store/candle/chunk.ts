@@ -109,7 +109,7 @@ export function storeChunk(
     const revisedSlots = revisions.map(({ openTime }) => openTime).sort((a, b) => a - b);
     const counts = { stored, revised: revisions.length, quarantined: answer.quarantined.length };
     const reopened = verdict.contradicted.length === 0 ? [] : await readUnproven(tx, answer, verdict);
-    // Nothing was final before, so exactly the granted slots are final now.
+    // This process hashes while Postgres inserts. Nothing was final before, so exactly the granted slots are final now.
     const after = known ? null : await meanwhile(() => sumsOfCandles(writing, series.interval, granted));
     const fetchId = recordFetch(tx, {
       ...answer.fetch,

@@ -12,6 +12,7 @@ export const PRICE_AS_CANDLE =
  * statement's text, so that no plan opens the partitions of other intervals.
  */
 export function storedRows(sql: SqlOrTransaction, id: ReturnType<SqlOrTransaction>, interval: Interval) {
+  // It becomes a part of the statement, and one read from a file may be anything.
   if (!isInterval(interval)) throw new RangeError(`not an interval: ${interval}`);
   return isPriceInterval(interval)
     ? sql`(select ${sql.unsafe(PRICE_AS_CANDLE)} from market.price where series_id = ${id})`

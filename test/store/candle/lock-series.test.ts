@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY } from '../../../src/core/interval.ts';
 import { ensurePartitions } from '../../../src/store/upkeep/partition.ts';
@@ -10,14 +10,15 @@ const SPAN = { from: TO - 20 * DAY, to: TO };
 const LATER = TO + 90 * DAY;
 
 let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase({ max: 4 });
+const open = async (max: number) => {
+  database = await createTestDatabase({ max });
   await ensurePartitions(database.sql, '24h', { from: FROM, to: TO });
-});
-afterAll(() => database.drop());
+  return database.sql;
+};
+afterEach(() => database?.drop());
 
 test('of answers that wait for the lock of one series, each sees the candles that the one before it has stored', async () => {
-  const { sql } = database;
+  const sql = await open(4);
   const [id] = await makeSeries(sql, 'waits', 1, '24h', SPAN);
   const [chunk] = prepareChunks([id!], '24h', SPAN);
   let answers: Promise<unknown> = Promise.resolve();
@@ -47,21 +48,18 @@ test('of answers that wait for the lock of one series, each sees the candles tha
 });
 
 test('Postgres does not plan the large statements of an answer anew for each one, however many partitions there are', async () => {
-  const { sql } = database;
+  // One connection, because each has its own plans.
+  const sql = await open(1);
   const series = await makeSeries(sql, 'planned', 2, '24h', SPAN);
-  await sql.begin(async (tx) => {
-    // All on one connection, because each has its own plans.
-    const one = { begin: (work: (same: typeof tx) => Promise<unknown>) => tx.savepoint(work) } as unknown as typeof sql;
-    for (const chunk of prepareChunks(series, '24h', SPAN, 2)) await storePrepared(one, chunk, LATER);
-    const planned = await tx<{ statement: string; custom: number; generic: number }[]>`
-      select statement, custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
-      where custom_plans + generic_plans >= 20`;
-    const isSmall = ({ statement }: { statement: string }) => /^\s*select json_agg/.test(statement);
-    const large = planned.filter((one) => !isSmall(one));
-    expect(large.some(({ statement }) => statement.includes('answered_slots'))).toBe(true);
-    // Postgres compares its first five plans with a general one.
-    expect(large.filter(({ custom }) => custom > 5)).toEqual([]);
-    // The candles around the answer: planned for their few partitions, because a general plan opens all.
-    expect(planned.filter(isSmall).map(({ generic }) => generic)).toEqual([0]);
-  });
+  for (const chunk of prepareChunks(series, '24h', SPAN, 2)) await storePrepared(sql, chunk, LATER);
+  const planned = await sql<{ statement: string; custom: number; generic: number }[]>`
+    select statement, custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
+    where custom_plans + generic_plans >= 20`;
+  const isSmall = ({ statement }: { statement: string }) => /^\s*select json_agg/.test(statement);
+  const large = planned.filter((one) => !isSmall(one));
+  expect(large.some(({ statement }) => statement.includes('answered_slots'))).toBe(true);
+  // Postgres compares its first five plans with a general one.
+  expect(large.filter(({ custom }) => custom > 5)).toEqual([]);
+  // The candles around the answer: planned for their few partitions, because a general plan opens all.
+  expect(planned.filter(isSmall).map(({ generic }) => generic)).toEqual([0]);
 });
