@@ -94,7 +94,10 @@ type WriteDocuments = {
   readonly isTruncated?: boolean;
 };
 
-/** Stores documents, and the old version of those that changed. Resolves to the ids of the written documents: none has a newer answer. */
+/**
+ * Stores documents, and the old version of those that changed. Resolves to the ids of the written documents: none has a newer answer. A whole list
+ * replaces a truncated one whatever their times: it may come from a cache, or from another host, whose clock differs.
+ */
 export async function writeDocuments(
   sql: SqlOrTransaction,
   { kind, documents, at, isTruncated = false }: WriteDocuments,
@@ -124,8 +127,8 @@ export async function writeDocuments(
     on conflict (kind, id) do update
     set as_of = excluded.as_of, is_truncated = excluded.is_truncated, fingerprint = excluded.fingerprint, received = excluded.received,
       received_sha256 = excluded.received_sha256, gone_at = null,
-      changed_at = case when d.fingerprint = excluded.fingerprint then d.changed_at else excluded.changed_at end
-    where d.as_of <= excluded.as_of
+      changed_at = case when d.fingerprint = excluded.fingerprint or d.as_of > excluded.as_of then d.changed_at else excluded.changed_at end
+    where d.as_of <= excluded.as_of or (d.is_truncated and not excluded.is_truncated)
     returning id`;
   });
   return new Set(written.map((row) => row.id));

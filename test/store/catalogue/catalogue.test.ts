@@ -24,8 +24,13 @@ afterEach(
 );
 
 const at = (day: number) => Date.UTC(2026, 0, day);
-const keep = (text: string, day: number, fingerprint = text) =>
-  writeDocuments(database.sql, { kind: 'coin', documents: [{ id: 'a-a', text, fingerprint }], at: at(day) });
+const keep = (text: string, day: number, fingerprint = text, isTruncated = false) =>
+  writeDocuments(database.sql, {
+    kind: 'coin',
+    documents: [{ id: 'a-a', text, fingerprint }],
+    at: at(day),
+    isTruncated,
+  });
 const revisions = async () => [
   ...(await database.sql<{ received: string; from: number; to: number }[]>`
     select received::text, valid_from as "from", valid_to as "to" from market.document_revision order by valid_from`),
@@ -60,6 +65,23 @@ describe('a stored document', () => {
     expect([...(await keep('{"name":"A"}', 4))]).toEqual([]);
     expect(await readDocument(database.sql, 'coin', 'a-a')).toMatchObject({ text: '{"name":"B"}', asOf: at(5) });
     expect(await revisions()).toEqual([]);
+  });
+
+  test('is whole as soon as a whole answer arrives, even if a truncated one is younger; its versions follow each other', async () => {
+    await keep('["A"]', 1);
+    await keep('["B"]', 5, 'B', true);
+    expect([...(await keep('["B","C"]', 4))]).toEqual(['a-a']);
+    expect(await readDocument(database.sql, 'coin', 'a-a')).toMatchObject({
+      text: '["B","C"]',
+      asOf: at(4),
+      isTruncated: false,
+    });
+    expect([...(await keep('["B"]', 3, 'B', true))]).toEqual([]);
+    await keep('["D"]', 6);
+    expect(await revisions()).toEqual([
+      { received: '["A"]', from: at(1), to: at(5) },
+      { received: '["B","C"]', from: at(5), to: at(6) },
+    ]);
   });
 
   test('stays when the upstream no longer knows it, and is known again when the upstream does', async () => {
