@@ -44,7 +44,7 @@ export function judgeImplausible({
   const isSettled = settled[0]!.from < settled[0]!.to;
   const found =
     findImplausible({ interval, candles, beside: known.beside, samples: wholeSamples(known.samples, findings) }) ??
-    (isOfLastDay ? stillOpen(findings) : null);
+    (isOfLastDay ? stillOpen(findings) : endsOpen(findings, settledTo));
   if (found === null) return { found, verdict: null };
   // A request about holes is about final slots: its answer must not change them before a second one agrees.
   const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
@@ -80,6 +80,18 @@ export function judgeImplausible({
 function stillOpen({ cutShort: [row] }: AnswerToJudge['findings']): Implausible | null {
   if (row === undefined) return null;
   return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };
+}
+
+/**
+ * Only the last candle of an answer can be open. If it has settled and still ends within its slot, the body is older than its `Date` says: a server
+ * or a cache repeats it. If other candles end early, too, that is how the upstream writes them.
+ */
+function endsOpen({ candles, cutShort }: AnswerToJudge['findings'], settledTo: Instant): Implausible | null {
+  const [row] = cutShort;
+  if (row === undefined || cutShort.length > 1) return null;
+  const { openTime, closeTime } = row;
+  if (openTime !== candles.openTime.at(-1) || openTime >= settledTo) return null;
+  return { kind: 'open', detail: `the last candle says that it closes at ${new Date(closeTime).toISOString()}` };
 }
 
 /** The samples without slots in which a row was quarantined: the remaining rows of such a slot are not all that the answer has. */
