@@ -72,6 +72,20 @@ describe.each(Object.entries(LIES))('an implausible answer: %s', (_, lie) => {
   });
 });
 
+test.each(['a thousandth', 'constant'])(
+  'an implausible answer (%s) replaces nothing after a repair of the whole series',
+  async (name) => {
+    const chandler = await open(LIES[name]!, 1);
+    const { sql } = made.world.database;
+    const before = await candles();
+    await sql`select ops.uncover(id) from market.series`;
+    expect(await chandler.backfill(NEWER)).toMatchObject({ end: { kind: 'done' }, failed: [] });
+    expect(await candles()).toEqual(before);
+    expect(made.upstream.ohlcv()).toHaveLength(2);
+    expect(await sql`select from market.gaps`).toHaveLength(0);
+  },
+);
+
 test('is believed after two answers, because markets do crash', async () => {
   const chandler = await open(LIES['a thousandth']!, 9);
   expect(await chandler.backfill(OLDER)).toMatchObject({ end: { kind: 'done' }, failed: [] });

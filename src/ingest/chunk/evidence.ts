@@ -58,7 +58,7 @@ export function judgeSlots(answer: AnswerToJudge): Verdict {
   const answeredSlots = normalize([...slots.present, ...slots.empty]);
   // An answer with quarantined rows proves nothing about missing slots, because such a slot may belong to one of these rows. The slots are requested
   // again soon, and their count of answers starts at zero.
-  const unconfirmedSlots = answer.findings.quarantined.length === 0 ? slots.missing : [];
+  const unconfirmedSlots = isWitness(answer) ? slots.missing : [];
   // An earlier answer with missing slots does not count if this younger answer has any slot of the same span: the earlier answer was cut. The
   // upstream may send fewer rows than the limit that Chandler knows.
   const cut = known.unconfirmedAnswers.flatMap((other) => (other.isOlder ? touched(other.spans, answeredSlots) : []));
@@ -106,7 +106,22 @@ type Slots = {
   readonly unanswered: Spans;
 };
 
-function readSlots({ span, interval, findings, settledTo, limit }: AnswerToJudge): Slots {
+/**
+ * May the answer prove slots empty? Not with a quarantined row, which may belong to any of these slots; except a row that the upstream has repeated
+ * until it was believed to be all that it has for its own slot. Otherwise one such row would keep all holes around it open for ever.
+ */
+function isWitness({ findings, known }: Pick<AnswerToJudge, 'findings' | 'known'>): boolean {
+  const isBelieved = (at: Instant) =>
+    known.repeated.has(at) &&
+    known.pending.some(
+      ({ span, claim, answers }) =>
+        claim === 'malformed' && answers >= RULES.malformed.agreeing && contains([span], at),
+    );
+  return findings.quarantined.every(({ openTime }) => openTime !== null && isBelieved(openTime));
+}
+
+function readSlots(answer: AnswerToJudge): Slots {
+  const { span, interval, findings, settledTo, limit } = answer;
   const width = INTERVAL_MS[interval];
   const settled = Math.min(Math.max(settledTo, span.from), span.to);
   const final = normalize([{ from: span.from, to: settled }]);
@@ -122,7 +137,7 @@ function readSlots({ span, interval, findings, settledTo, limit }: AnswerToJudge
   );
   const absent = subtract(subtract(final, present), malformed);
   const [first, last] = [times[0], times.at(-1)];
-  const isWhole = first !== undefined && last !== undefined && findings.quarantined.length === 0;
+  const isWhole = first !== undefined && last !== undefined && isWitness(answer);
   const inside = isWhole ? [{ from: first, to: last + width }] : [];
   const atEdges = subtract(absent, inside);
   const isFull = last !== undefined && findings.rowCount >= limit;
@@ -140,11 +155,12 @@ function readSlots({ span, interval, findings, settledTo, limit }: AnswerToJudge
 
 /** Slots without a candle that need another answer. If an earlier answer missed a slot as well, its claim still stands. */
 function stillUnconfirmed(
-  { findings, sentAt, asOf, ageMs, known }: AnswerToJudge,
+  answer: AnswerToJudge,
   { missing, unanswered }: Pick<Slots, 'missing' | 'unanswered'>,
   answers: readonly UnconfirmedAnswer[],
 ): Pending[] {
-  const isWitness = findings.quarantined.length === 0;
+  const { sentAt, asOf, ageMs, known } = answer;
+  const counts = isWitness(answer);
   const notBefore = afterCaches(sentAt, ageMs);
   const pending: Pending[] = [];
   let others = missing;
@@ -153,7 +169,7 @@ function stillUnconfirmed(
     if (before.claim !== 'unconfirmed' || before.answers === 0) continue;
     // The first answer still counts. The second has not come yet, and this run does not request it.
     const again = intersect(others, [before.span]);
-    const wait = isWitness ? confirmWait(answers, before.span, asOf) : nextWait(before, RULES.malformed);
+    const wait = counts ? confirmWait(answers, before.span, asOf) : nextWait(before, RULES.malformed);
     const asked = before.retryAt > sentAt ? {} : { requestedAt: sentAt, retryAt: Math.max(sentAt + wait, notBefore) };
     pending.push(...again.map((part) => ({ ...before, ...asked, span: part })));
     others = subtract(others, again);
@@ -162,9 +178,9 @@ function stillUnconfirmed(
     const before = known.pending.find(
       (p) => p.claim === 'unconfirmed' && p.answers === 0 && contains([p.span], span.from),
     );
-    const wait = isWitness ? CONFIRM_AFTER_MS : nextWait(before ?? null, RULES.malformed);
+    const wait = counts ? CONFIRM_AFTER_MS : nextWait(before ?? null, RULES.malformed);
     const retryAt = Math.max(sentAt + wait, notBefore);
-    return { span, claim: 'unconfirmed', answers: isWitness ? 1 : 0, requestedAt: sentAt, retryAt };
+    return { span, claim: 'unconfirmed', answers: counts ? 1 : 0, requestedAt: sentAt, retryAt };
   };
   return [...pending, ...others.map(first)];
 }

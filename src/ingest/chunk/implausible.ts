@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
-import { DAY, type Interval, settledUntil } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, type Interval, settledUntil } from '../../core/interval.ts';
 import { type JudgedAnswer, judgeAnswer, RULES } from '../../core/second-opinion.ts';
-import { contains, intersect, normalize, type Span, subtract } from '../../core/span.ts';
+import { contains, intersect, normalize, type Span, slotsAt, subtract, union } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
@@ -44,16 +44,21 @@ export function judgeImplausible({
   const isSettled = settled[0]!.from < settled[0]!.to;
   const found =
     findImplausible({ interval, candles, beside: known.beside, samples: wholeSamples(known.samples, findings) }) ??
-    (isOfLastDay ? stillOpen(findings) : null);
+    (isOfLastDay ? stillOpen(findings) : endsOpen(findings, settledTo));
   if (found === null) return { found, verdict: null };
+  const malformed = stillInvalid({ interval, findings, known });
+  const apart = union(
+    known.answeredByYounger,
+    malformed.map((one) => one.span),
+  );
   // A request about holes is about final slots: its answer must not change them before a second one agrees.
-  const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
+  const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), apart);
   const parts = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
   const claims = known.pending.filter(({ claim }) => claim === 'implausible');
   const claimed = normalize(claims.map((one) => one.span));
   const pieces = [...subtract(parts, claimed), ...claims.flatMap((one) => intersect(parts, [one.span]))];
   // Every slot has been answered meanwhile. Nothing is missing, so there is no second opinion to wait for, and the stored candles stay.
-  if (pieces.length === 0) return withheld([], receivedAt, found);
+  if (pieces.length === 0) return withheld(malformed, receivedAt, found);
   const weighed = pieces.map((piece) => {
     const before = claims.find((one) => contains([one.span], piece.from)) ?? null;
     const says = agrees(before, { span, found, candles }) ? 'agrees' : 'differs';
@@ -73,13 +78,37 @@ export function judgeImplausible({
     const retryAt = Math.min(opinion.standing.retryAt, Math.max(...waiting.map((one) => retryAtOf(one.opinion))));
     return [{ span: piece, claim: 'implausible', evidence, ...opinion.standing, retryAt }];
   });
-  return withheld(pending, Math.max(...pending.map(({ retryAt }) => retryAt)), found);
+  return withheld([...pending, ...malformed], Math.max(...pending.map(({ retryAt }) => retryAt)), found);
+}
+
+/** The claims about invalid rows that this answer repeats. They stay as they are: a claim that starts anew would never be believed. */
+function stillInvalid({
+  interval,
+  findings,
+  known,
+}: Pick<AnswerToJudge, 'interval' | 'findings' | 'known'>): Pending[] {
+  const times = findings.quarantined.flatMap(({ openTime }) => openTime ?? []).sort((a, b) => a - b);
+  const invalid = slotsAt(times, INTERVAL_MS[interval]);
+  const claims = known.pending.filter(({ claim }) => claim === 'malformed');
+  return claims.flatMap((one) => intersect(invalid, [one.span]).map((part) => ({ ...one, span: part })));
 }
 
 /** A full day must close with its last second (upstream-api.md, 1.1 no 6). If a plan gives no other day, a wrong row would never be corrected. */
 function stillOpen({ cutShort: [row] }: AnswerToJudge['findings']): Implausible | null {
   if (row === undefined) return null;
   return { kind: 'open', detail: `the last full day says that it closes at ${new Date(row.closeTime).toISOString()}` };
+}
+
+/**
+ * Only the last candle of an answer can be open. If it has settled and still ends within its slot, the body is older than its `Date` says: a server
+ * or a cache repeats it. If other candles end early, too, that is how the upstream writes them.
+ */
+function endsOpen({ candles, cutShort }: AnswerToJudge['findings'], settledTo: Instant): Implausible | null {
+  const [row] = cutShort;
+  if (row === undefined || cutShort.length > 1) return null;
+  const { openTime, closeTime } = row;
+  if (openTime !== candles.openTime.at(-1) || openTime >= settledTo) return null;
+  return { kind: 'open', detail: `the last candle says that it closes at ${new Date(closeTime).toISOString()}` };
 }
 
 /** The samples without slots in which a row was quarantined: the remaining rows of such a slot are not all that the answer has. */

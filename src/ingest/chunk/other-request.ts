@@ -33,7 +33,10 @@ export function answersOtherRequest(
     return `its rows are not ${describeInterval(interval)}: ${misfits[0]}`;
   if (isOffGrid(good, interval))
     return `its rows are not ${describeInterval(interval)}: they lie off the ${widthOf(interval)} grid`;
-  const wider = spacingOf(good, interval);
+  const wider = spacingOf(
+    good.filter((row) => !closesWithSlot(row, interval)),
+    interval,
+  );
   if (wider !== null) return `its rows are ${widthOf(wider)} apart: they are not ${describeInterval(interval)}`;
   const after = good.filter(({ openTime }) => openTime > last && openTime <= time.latest);
   return after.length > good.length / 2 ? 'it is dated before its own rows' : null;
@@ -54,6 +57,12 @@ export function otherWidth({ openTime, closeTime }: GoodRow, interval: Interval,
   const isEndOf = (short: number) => short >= least && short <= 1_000;
   const other = INTERVALS.find((one) => INTERVAL_MS[one] < width && isEndOf(INTERVAL_MS[one] - length));
   return other === undefined ? null : `time_close is that of a ${other} candle`;
+}
+
+/** Does `time_close` prove that the row is of this interval? A coin that is rarely traded may have all its candles on the grid of a wider one. */
+function closesWithSlot({ openTime, closeTime }: GoodRow, interval: Interval): boolean {
+  const early = closeTime === null ? NaN : openTime + INTERVAL_MS[interval] - closeTime;
+  return early >= 0 && early <= 1_000;
 }
 
 /** The latest open time that an answer can contain: by its own `Date`, if it has one. */

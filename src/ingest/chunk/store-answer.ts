@@ -150,6 +150,9 @@ export function createStoreAnswer({
   };
 }
 
+/** The upstream updates candles every five minutes, and its caches keep an answer for a few more (upstream-api.md, 1.1 and 1.4). */
+const MOST_DATA_LAG_MS = 15 * 60_000;
+
 type Answered = Pick<Extract<Answer, { kind: 'answered' }>, 'body' | 'exchange'>;
 
 /** Reads the rows of an answer, and records an answer that cannot be used. @throws UpstreamError */
@@ -177,6 +180,8 @@ function createRowReader(sql: Sql) {
  * The as-of instant of an answer. An answer without a credible `Date` contains nothing younger than the data of its open candle, even if our clock is
  * wrong: that candle must not become final. A price does not show whether it is open. So while no answer has had a `Date`, the newest price counts as
  * open, unless the clock would have to be wrong by more than is possible.
+ *
+ * The data may lag minutes behind a true `Date`. A candle of five minutes that has settled by then, and was open in the data, must not become final.
  */
 function knownUntil(
   { date, asOf, isByOurClock }: Exchange,
@@ -184,9 +189,14 @@ function knownUntil(
   interval: Interval,
 ): Instant {
   const newest = candles.openTime.at(-1);
-  if (date !== null || newest === undefined) return asOf;
+  if (newest === undefined) return asOf;
+  const last = cutShort.at(-1);
+  const open = last?.openTime === newest ? last : undefined;
+  if (date !== null) {
+    const isBehind = open !== undefined && newest < settledUntil(asOf, interval);
+    return isBehind && asOf - open.closeTime <= MOST_DATA_LAG_MS ? open.closeTime : asOf;
+  }
   if (isPriceInterval(interval))
     return isByOurClock ? Math.max(asOf - MOST_CLOCK_ERROR_MS, Math.min(asOf, newest)) : asOf;
-  const open = cutShort.at(-1);
-  return open?.openTime === newest ? Math.min(asOf, open.closeTime) : asOf;
+  return open === undefined ? asOf : Math.min(asOf, open.closeTime);
 }

@@ -123,13 +123,10 @@ export function findDisorder(
   return { kind: 'broken', detail };
 }
 
-/** Finds a step of another size between two candles of a long answer, if no stored neighbours have one. */
-export function findJump(
-  { interval, beside }: CheckedAnswer,
-  rows: readonly StoredCandle[],
-  leastRows: number,
-): Implausible | null {
-  if (rows.length < leastRows) return null;
+/** Finds a step of another size between two candles of an answer that is long, or has enough stored neighbours, if none of them has one. */
+export function findJump(answer: CheckedAnswer, rows: readonly StoredCandle[], leastRows: number): Implausible | null {
+  if (rows.length + outside(answer, rows).length < leastRows) return null;
+  const { interval, beside } = answer;
   const width = INTERVAL_MS[interval];
   const isJump = (row: StoredCandle, before: StoredCandle | undefined) =>
     before !== undefined && row[0] - before[0] === width && (stepBetween(before, row) ?? 0) > OTHER_SIZE;

@@ -126,23 +126,29 @@ function repeatsIn(rows: readonly StoredCandle[]): number {
 /**
  * Finds an answer in which more than a few final candles have changed in any number or are missing, or in which one has lost its prices. This also
  * counts when the stored candles are from a younger answer and this one would change none of them: the rest of it is then equally doubtful.
+ *
+ * After a repair of the whole series no slot is final. Then prices are compared with the candles that the repair left: otherwise one false answer
+ * could replace all of them.
  */
 function rewritten({ beside }: CheckedAnswer, rows: readonly StoredCandle[]): Implausible | null {
   const told = new Map(rows.map((row) => [row[0], row]));
   const [first, last] = [rows[0]![0], rows.at(-1)![0]];
+  const isAny = beside.final.length === 0;
   let changed = 0;
   for (const stored of beside.candles) {
     const at = stored[0];
-    if (!contains(beside.final, at)) continue;
+    if (!isAny && !contains(beside.final, at)) continue;
     const row = told.get(at);
     if (row === undefined) {
       if (at > first && at < last) changed++;
       continue;
     }
-    if (isNull(row) && !isNull(stored)) return { kind: 'null', detail: 'a final candle has lost its prices' };
-    if (!isEqual(row, stored)) changed++;
+    if (!isAny && isNull(row) && !isNull(stored)) return { kind: 'null', detail: 'a final candle has lost its prices' };
+    if (isAny ? !isSame(row, stored) : !isEqual(row, stored)) changed++;
   }
-  return changed <= FEW ? null : { kind: 'rewritten', detail: `${changed} final candles are different` };
+  return changed <= FEW
+    ? null
+    : { kind: 'rewritten', detail: `${changed} ${isAny ? 'stored' : 'final'} candles are different` };
 }
 
 /**

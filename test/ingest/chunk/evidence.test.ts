@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HOUR, settledUntil, settleMs } from '../../../src/core/interval.ts';
+import { DAY, HOUR, settledUntil, settleMs } from '../../../src/core/interval.ts';
 import { normalize, type Span, union } from '../../../src/core/span.ts';
 import { judgeSlots } from '../../../src/ingest/chunk/evidence.ts';
 import { validate } from '../../../src/ingest/chunk/validate.ts';
@@ -268,6 +268,27 @@ describe('what an answer proves', () => {
     const edge = judge([], { after: [first], asOf: NOW + 5 * HOUR });
     expect(edge.covered).toEqual([]);
     expect(edge.pending).toMatchObject([{ claim: 'unconfirmed', answers: 1, requestedAt: NOW + 5 * HOUR }]);
+  });
+
+  test('a row that five equal answers made final keeps no other slot open', () => {
+    const rows = [...without(104, 106, 109), row(104, { high: 0.5 })];
+    let last = judge(rows);
+    for (let answers = 1; answers < 5; answers++) {
+      expect(last.covered).toEqual([hours(100, 104), hours(105, 106), hours(107, 109)]);
+      const due = last.pending.find(({ claim }) => claim === 'malformed')!.retryAt;
+      last = judge(rows, { after: [last], asOf: due });
+    }
+    const later = judge(rows, { after: [last], asOf: NOW + DAY });
+    expect(later.covered).toEqual([hours(100, 104), hours(105, 109)]);
+    expect(later.pending).toMatchObject([
+      { span: hours(104, 105), claim: 'malformed', retryAt: Number.POSITIVE_INFINITY },
+      { span: hours(109, 110), claim: 'unconfirmed', answers: 1 },
+    ]);
+    const confirming = judge(rows, { after: [last, later], asOf: NOW + 2 * DAY });
+    expect(confirming.covered).toEqual([hours(100, 104), hours(105, 110)]);
+    // Another invalid row in its place is news.
+    const other = judge(rows, { after: [last], asOf: NOW + DAY, repeated: false });
+    expect(other.covered).toEqual([hours(100, 104), hours(105, 106), hours(107, 109)]);
   });
 
   test('a second answer that is no witness leaves the first one in force, and is not requested again at once', () => {

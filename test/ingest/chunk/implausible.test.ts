@@ -36,11 +36,18 @@ function candlesOf({ from, to }: Span, price = 1_000): CandleColumns {
 }
 
 /** The result for an answer that came at this time: null when it is believed, else the claims that wait. */
-function weigh(span: Span, at: number, pending: readonly Pending[], candles = candlesOf(span)) {
+function weigh(
+  span: Span,
+  at: number,
+  pending: readonly Pending[],
+  candles = candlesOf(span),
+  invalid: readonly number[] = [],
+) {
+  const quarantined = invalid.map((openTime) => ({ openTime, reason: 'high is below low', row: {} }));
   const { verdict, found } = judgeImplausible({
     span,
     interval: '5m',
-    findings: { candles, cutShort: [], quarantined: [], rowCount: candles.openTime.length },
+    findings: { candles, cutShort: [], quarantined, rowCount: candles.openTime.length + invalid.length },
     sentAt: at,
     receivedAt: at,
     asOf: at,
@@ -55,7 +62,7 @@ function weigh(span: Span, at: number, pending: readonly Pending[], candles = ca
       answeredByYounger: [],
       unconfirmedAnswers: [],
       listedAt: at,
-      repeated: new Set(),
+      repeated: new Set(invalid),
       pending,
     },
   });
@@ -101,4 +108,19 @@ test('an answer about a longer span waits for the part without an earlier answer
   ]);
   expect(Math.max(...longer.map(({ retryAt }) => retryAt))).toBeLessThan(at(4));
   expect(weigh(long, at(4), longer)).toBeNull();
+});
+
+test('an implausible answer leaves the claim about an invalid row as it was, and starts none of its own about that slot', () => {
+  const span = { from: NOON, to: NOON + 6 * WIDTH };
+  const slot = { from: NOON + 2 * WIDTH, to: NOON + 3 * WIDTH };
+  const at = NOON + HOUR;
+  const malformed = { span: slot, claim: 'malformed', answers: 3, requestedAt: at - 1, retryAt: at + 60_000 } as const;
+  const claims = weigh(span, at, [malformed], candlesOf(span), [slot.from])!;
+  expect(claims.filter(({ claim }) => claim === 'malformed')).toEqual([malformed]);
+  expect(claims.flatMap((one) => (one.claim === 'implausible' ? [one.span] : []))).toEqual([
+    { from: span.from, to: slot.from },
+    { from: slot.to, to: span.to },
+  ]);
+  // A valid row of the slot is implausible like the others.
+  expect(weigh(span, at, [malformed])!.every(({ claim }) => claim === 'implausible')).toBe(true);
 });

@@ -58,6 +58,17 @@ describe('a single odd row is quarantined alone', () => {
   });
 });
 
+describe('hours of a coin that is traded only at midnight', () => {
+  const midnights = (end: number | null) => Array.from({ length: 6 }, (_, i) => row(START + i * DAY, end));
+  test.each([
+    ['one second before the end of the hour', HOUR - 1_000, null],
+    ['exactly the end of the hour', HOUR, null],
+    ['left out: then nothing tells them from days', null, expect.stringMatching(/24h apart/)],
+  ])('are hours by their time_close: %s', (_, end, reason) => {
+    expect(judge('1h', midnights(end))).toEqual(reason);
+  });
+});
+
 test('an open candle may have the minute of its data where an hour ends', () => {
   const rows = [row(NOW - DAY, 12 * HOUR), row(NOW, HOUR)];
   expect(judge('24h', rows)).toBeNull();

@@ -116,4 +116,17 @@ describe('an answer about final candles', () => {
     const manifold = change(name, 366, (value) => value * 50);
     expect(judge(manifold, truth, false), 'not final').toBeNull();
   });
+
+  test('or about candles that a repair left, may change the prices of ten of them at most', () => {
+    const changed = (slots: number) => truth.map((row, i) => (i < slots ? times(1.2)(row) : row));
+    expect(judge(changed(10), truth, false)).toBeNull();
+    expect(judge(changed(11), truth, false)).toBe('rewritten');
+    expect(
+      judge(
+        truth.filter((_, i) => i < 100 || i > 110),
+        truth,
+        false,
+      ),
+    ).toBe('rewritten');
+  });
 });

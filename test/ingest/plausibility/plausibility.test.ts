@@ -112,6 +112,7 @@ describe('a short answer next to stored candles', () => {
     ['a thousandth', times(1e-3), 'broken'],
     ['a thousandth of one candle', times(1e-3).slice(0, 1), 'broken'],
     ['the values of the day before', truth.map((row, i) => as(row, candles[at + i - 24]!)), 'broken'],
+    ['three times as much of the second one', truth.with(1, times(3)[1]!), 'broken'],
     ['all the same', truth.map((row) => as(row, truth[0]!)), 'constant'],
     ['the second one missing', [truth[0]!, truth[2]!], 'thinned'],
   ])('%s', (_, rows, kind) => {
