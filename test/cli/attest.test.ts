@@ -690,6 +690,14 @@ describe('verify --against', () => {
       `update market.evidence set known_at = '294276-12-31 23:59:59Z', step_seconds = '{0,2147483647}' where series_id = :id and number = 1;
       insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, '2022-05-10Z', now(), now(), 2, 1)`,
     ],
+    ...[
+      ['series', 'covered', 'id'],
+      ['evidence', 'slots', 'series_id'],
+      ['evidence', 'digest', 'series_id'],
+    ].map(([table, column, id]): [string, string] => [
+      `nulls in market.${table}.${column}, whose constraint is gone,`,
+      `alter table market.${table} alter ${column} drop not null; update market.${table} set ${column} = null where ${id} = :id`,
+    ]),
   ])('%s stop neither verify nor a comparison: all other series are compared', async (_, damage) => {
     const other = `update market.candle set close = close * 2 where series_id = ${ids[0]!} and open_time = '2022-05-10Z'`;
     await database.sql.unsafe(`${damage.replaceAll(':id', `${ids[1]!}`)}; ${other}`);
