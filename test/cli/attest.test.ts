@@ -351,6 +351,29 @@ describe('verify', () => {
   });
 });
 
+describe('verify, outside the series', () => {
+  test('prints the statements that end a difference, and they do', async () => {
+    const { sql } = database;
+    await sql`insert into market.calendar_coverage (coin_id, quote, period, spans) values ('eth-ethereum', 'usd', 'week', '{[2021-03-01Z,2021-03-08Z)}')`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    expect(out).toContain('market.calendar_candle: the week of 2021-03-01T00:00:00.000Z of eth-ethereum in usd');
+    const statements = Array.from(out.matchAll(/chandler sql "(.*)"/g), ([, statement]) => statement!);
+    expect(statements).toContain(
+      "delete from market.calendar_coverage where coin_id = 'eth-ethereum' and quote = 'usd'",
+    );
+    const json = JSON.parse((await chandler('verify', '--json')).out) as {
+      seriesId: number | null;
+      commands: string[];
+    }[];
+    expect(json.find(({ seriesId }) => seriesId === null)!.commands).toEqual(
+      statements.map((statement) => `chandler sql "${statement}"`),
+    );
+    for (const statement of statements) await sql.unsafe(statement);
+    expect((await chandler('verify')).code).toBe(0);
+  });
+});
+
 describe('verify --against', () => {
   beforeEach(async () => {
     expect(await attest()).toMatchObject({ code: 0, err: '' });
