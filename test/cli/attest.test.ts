@@ -351,6 +351,29 @@ describe('verify', () => {
   });
 });
 
+describe('verify, outside the series', () => {
+  test('prints the statements that end a difference, and they do', async () => {
+    const { sql } = database;
+    await sql`insert into market.calendar_coverage (coin_id, quote, period, spans) values ('eth-ethereum', 'usd', 'week', '{[2021-03-01Z,2021-03-08Z)}')`;
+    const { code, out } = await chandler('verify');
+    expect(code).toBe(1);
+    expect(out).toContain('market.calendar_candle: the week of 2021-03-01T00:00:00.000Z of eth-ethereum in usd');
+    const statements = Array.from(out.matchAll(/chandler sql "(.*)"/g), ([, statement]) => statement!);
+    expect(statements).toContain(
+      "delete from market.calendar_coverage where coin_id = 'eth-ethereum' and quote = 'usd'",
+    );
+    const json = JSON.parse((await chandler('verify', '--json')).out) as {
+      seriesId: number | null;
+      commands: string[];
+    }[];
+    expect(json.find(({ seriesId }) => seriesId === null)!.commands).toEqual(
+      statements.map((statement) => `chandler sql "${statement}"`),
+    );
+    for (const statement of statements) await sql.unsafe(statement);
+    expect((await chandler('verify')).code).toBe(0);
+  });
+});
+
 describe('verify --against', () => {
   beforeEach(async () => {
     expect(await attest()).toMatchObject({ code: 0, err: '' });
@@ -690,6 +713,14 @@ describe('verify --against', () => {
       `update market.evidence set known_at = '294276-12-31 23:59:59Z', step_seconds = '{0,2147483647}' where series_id = :id and number = 1;
       insert into market.revision (series_id, open_time, seen_at, known_at, step, open) values (:id, '2022-05-10Z', now(), now(), 2, 1)`,
     ],
+    ...[
+      ['series', 'covered', 'id'],
+      ['evidence', 'slots', 'series_id'],
+      ['evidence', 'digest', 'series_id'],
+    ].map(([table, column, id]): [string, string] => [
+      `nulls in market.${table}.${column}, whose constraint is gone,`,
+      `alter table market.${table} alter ${column} drop not null; update market.${table} set ${column} = null where ${id} = :id`,
+    ]),
   ])('%s stop neither verify nor a comparison: all other series are compared', async (_, damage) => {
     const other = `update market.candle set close = close * 2 where series_id = ${ids[0]!} and open_time = '2022-05-10Z'`;
     await database.sql.unsafe(`${damage.replaceAll(':id', `${ids[1]!}`)}; ${other}`);

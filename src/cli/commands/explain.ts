@@ -4,8 +4,9 @@ import type { Command } from 'commander';
 import type { Clock, Instant } from '../../clock.ts';
 import type { Quote } from '../../core/candle.ts';
 import { formatDay, formatInstant, formatSeries, toIso, withIso } from '../../core/format.ts';
-import { INTERVALS, type Interval } from '../../core/interval.ts';
+import { INTERVALS, type Interval, isCandleInterval } from '../../core/interval.ts';
 import { didYouMeanOr } from '../../core/settings/did-you-mean.ts';
+import { isRolledUp } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { catalogueSeenAt, findCoins, nearestCoinIds } from '../../store/snapshot/coin.ts';
 import { presentIdsOf } from '../../store/upkeep/rename.ts';
@@ -91,9 +92,21 @@ async function whyNone(sql: Sql, { coinId, interval, quote, at }: StoryQuestion)
     others.length === 0
       ? 'it has no series at all'
       : `it has ${others.map((series) => formatSeries(series)).join(', ')}`;
+  // The coarsest of these makes the candle, if it covers the slot.
+  const fine = others.find(
+    (one) =>
+      one.quote === quote &&
+      isCandleInterval(one.interval) &&
+      isCandleInterval(interval) &&
+      isRolledUp(one.interval, interval),
+  );
   const inOther = quote === 'usd' ? '' : ` --quote ${quote}`;
+  const made =
+    fine === undefined
+      ? ''
+      : ` market.candles makes its ${interval} candles of those of ${fine.interval}: chandler explain ${coinId} ${fine.interval} ${toIso(at)}${inOther}.`;
   return new UsageError(
-    `there is no series ${coinId} ${formatSeries({ interval, quote })}; ${there}. What it costs to get it: ` +
+    `there is no series ${coinId} ${formatSeries({ interval, quote })}; ${there}.${made} What it costs to get it: ` +
       `chandler plan ${coinId} --interval ${interval}${inOther} --start ${new Date(at).toISOString().slice(0, 10)}`,
   );
 }

@@ -1,17 +1,17 @@
 /** `chandler verify`: the proof. Recomputes every digest, and compares it with the upstream's answers. Exits 1 on any difference. */
 import type { Command } from 'commander';
-import { formatCount, formatCounted, formatInstant, formatSeries, toIso } from '../../core/format.ts';
+import { formatCount, formatCounted, formatInstant, formatSeries } from '../../core/format.ts';
 import { rowNoun } from '../../core/interval.ts';
 import type { Span } from '../../core/span.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { type SeriesProof, sizeOf, type VerifyFilter, verifySeries } from '../../views/operations/verify.ts';
-import { LAST_DATE } from '../../views/verify/findings.ts';
 import { countImported } from '../../views/verify/imported.ts';
 import { verifyWarehouse } from '../../views/verify/warehouse.ts';
 import { verifyFiles } from '../files/verify-files.ts';
 import { type NarrowOptions, narrowOptions, refuseUnmatched, seriesFilter } from '../input/series-options.ts';
 import { pastOption } from '../input/time.ts';
 import { startBar } from '../output/bar.ts';
+import { bound, isAllTime, refetchCommands, removeCommand, repairCommand } from '../output/repair-commands.ts';
 import { type Column, number, printTable, text, whole } from '../output/table.ts';
 import type { CommandContext } from '../shell/context.ts';
 import { EXIT, type ExitCode, UsageError } from '../shell/exit.ts';
@@ -86,10 +86,10 @@ async function verifyAsJson(io: Io, sql: Sql, filter: VerifyFilter, now: number)
       ];
       yield { ...rest, stretches: proof.stretches.map(iso), commands };
     }
-    const others = await othersWrong(sql, filter);
+    const { others, removals } = await othersWrong(sql, filter);
     differences += others.length;
     // Rows that belong to no series have no element of their own.
-    if (others.length > 0) yield { seriesId: null, differences: others };
+    if (others.length > 0) yield { seriesId: null, differences: others, commands: removals.map(removeCommand) };
   }
   // When the reader has gone (`| head`) the proof continues, because the exit code covers all of it.
   await printJsonArray(io.out, counted(), { toTheEnd: true }).finally(bar.stop);
@@ -105,8 +105,13 @@ type Verified = {
   readonly differing: number;
   /** The first of these series. */
   readonly wrong: readonly SeriesProof[];
+} & Others;
+
+type Others = {
   /** What is wrong with rows that belong to no series. */
   readonly others: readonly string[];
+  /** The statements that remove such rows. */
+  readonly removals: readonly string[];
 };
 
 /** Verifies everything that matches the filter. `onProof` receives the proof of each series. */
@@ -131,7 +136,7 @@ export async function verifyAll(
       }
       onProof(proof);
     }
-    return { series, counts, empty, differing, wrong, others: await othersWrong(sql, filter) };
+    return { series, counts, empty, differing, wrong, ...(await othersWrong(sql, filter)) };
   } finally {
     bar.stop();
   }
@@ -168,7 +173,7 @@ export async function verify(
     if (page.length === 500) print();
   };
   const verified = await verifyAll(err, sql, { filter, now, onProof });
-  const { series, counts, empty, differing, wrong, others } = verified;
+  const { series, counts, empty, differing, wrong, others, removals } = verified;
   print();
   const imported = isWhole(filter) ? await countImported(sql) : { series: 0, candles: 0 };
   if (series === 0 && others.length === 0 && imported.series === 0) {
@@ -189,14 +194,16 @@ export async function verify(
     out.write(
       `Imported: ${formatCounted(imported.series, 'series')}, ${formatCounted(imported.candles, 'candle')}, recounted as well.\n`,
     );
-  if (others.length > 0) out.write(`\nOutside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
+  if (others.length > 0) printOthers(out, others, removals);
   if (differing > 0) printCorrections(out, wrong, differing);
   return isProved(verified) ? EXIT.done : EXIT.failed;
 }
 
 /** Rows without a series concern the whole warehouse, so this looks for them only if the filter selects everything. */
-async function othersWrong(sql: Sql, filter: VerifyFilter): Promise<string[]> {
-  return isWhole(filter) ? verifyWarehouse(sql) : [];
+async function othersWrong(sql: Sql, filter: VerifyFilter): Promise<Others> {
+  const removals = new Set<string>();
+  const others = isWhole(filter) ? await verifyWarehouse(sql, (statement) => removals.add(statement)) : [];
+  return { others, removals: [...removals] };
 }
 
 function isWhole({ coinIds, interval, quote, since }: VerifyFilter): boolean {
@@ -214,6 +221,18 @@ function printDifferences(out: Output, page: readonly SeriesProof[]): void {
     list(`${name} differs`, differences);
     list(`Remarks on ${name}, which are not differences`, notes);
   }
+}
+
+function printOthers(out: Output, others: readonly string[], removals: readonly string[]): void {
+  out.write(`\nOutside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
+  if (removals.length === 0) return;
+  out.write(
+    '\nThese commands remove it. Chandler then makes rollups, weeks and months again by itself. If somebody has removed a\n' +
+      'series, chandler restore brings it back instead:\n',
+  );
+  for (const statement of removals.slice(0, MOST_CORRECTED)) out.write(`  ${removeCommand(statement)}\n`);
+  const more = removals.length - MOST_CORRECTED;
+  if (more > 0) out.write(`  and ${formatCount(more)} more (--json lists all)\n`);
 }
 
 /** A proof changes nothing. It only shows the commands that would fetch the wrong slots again. */
@@ -250,32 +269,9 @@ function printFetches(out: Output, commands: readonly string[]): void {
   if (more > 0) out.write(`      and ${formatCount(more)} more (--json lists all)\n`);
 }
 
-function repairCommand({ seriesId }: SeriesProof, span: Span): string {
-  const bounds = `, '${bound(span.from) ?? '-infinity'}', '${bound(span.to) ?? 'infinity'}'`;
-  return `chandler sql "select ops.uncover(${seriesId}${isAllTime(span) ? '' : bounds})"`;
-}
-
-function removeCommand(statement: string): string {
-  return `chandler sql "${statement}"`;
-}
-
-/** One command for each stretch, so that nothing between them becomes wanted. Empty when no slot of it can be requested. */
-function refetchCommands({ coinId, interval, quote, toRefetch }: SeriesProof): string[] {
-  return toRefetch.map(
-    ({ from, to }) =>
-      `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`,
-  );
-}
-
 function finalText({ candle, price }: { readonly candle: number; readonly price: number }): string {
   const candles = candle > 0 || price === 0 ? [formatCounted(candle, 'final candle')] : [];
   return [...candles, ...(price > 0 ? [formatCounted(price, 'final price')] : [])].join(', ');
-}
-
-const isAllTime = ({ from, to }: Span): boolean => !Number.isFinite(from) && !Number.isFinite(to);
-
-function bound(at: number, write: (at: number) => string | null = toIso): string | null {
-  return Math.abs(at) <= LAST_DATE ? write(at) : null;
 }
 
 const COLUMNS: readonly Column<SeriesProof>[] = [

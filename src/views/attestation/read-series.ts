@@ -109,7 +109,7 @@ type Row = {
 export async function readCurrent(sql: SqlOrTransaction, page: readonly Listed[]): Promise<CurrentSeries[]> {
   const { interval } = page[0]!;
   const rows = await sql<Row[]>`
-    select s.id, s.coin_id, s.quote, s.steps, s.link, s.covered, ${sql.unsafe(SHA256_OF_RECORDS)} as records, found.months
+    select s.id, s.coin_id, s.quote, s.steps, s.link, coalesce(s.covered, '{}') as covered, ${sql.unsafe(SHA256_OF_RECORDS)} as records, found.months
     from unnest(${page.map(({ id }) => id)}::int[]) with ordinality as page (id, position)
     join market.series s on s.id = page.id
     cross join lateral (select s.steps as upto) latest

@@ -42,11 +42,14 @@ export async function readImpossibleTimes(
   return new Map(rows.map(({ seriesId, ...row }) => [seriesId, { ...row, statement: remove(seriesId) }]));
 }
 
+/** Takes a statement that removes what a check has found outside the series. The same one may come several times. */
+export type Correct = (statement: string) => void;
+
 /** The tables with open times, other than those of the series. */
 const OTHERS = ['market.rollup', 'market.calendar_candle', 'market.imported_candle', 'market.open_candle'] as const;
 
 /** All differences, one sentence each. */
-export async function impossibleTimesBeside(sql: Sql): Promise<string[]> {
+export async function impossibleTimesBeside(sql: Sql, correct: Correct): Promise<string[]> {
   const found: string[] = [];
   for (const table of OTHERS) {
     const [row] = await sql<{ rows: number; time: string | null }[]>`
@@ -54,6 +57,7 @@ export async function impossibleTimesBeside(sql: Sql): Promise<string[]> {
     const { rows, time } = row!;
     if (time === null) continue;
     const statement = `delete from ${table} where ${isImpossible('open_time')}`;
+    correct(statement);
     found.push(
       `${table}: ${describeImpossibleTimes({ rows, time, statement }, 'row')}; this statement removes them: ${statement}`,
     );

@@ -9,6 +9,7 @@ import type { SqlOrTransaction } from '../../store/connection/connect.ts';
 import { isInYears } from './impossible-times.ts';
 import { modulo } from './modulo.ts';
 import type { EvidenceRow } from './steps.ts';
+import { refuseNulls } from './unreadable.ts';
 
 export type SeriesRow = SeriesName & {
   readonly id: number;
@@ -52,6 +53,7 @@ export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]):
       ) as off_grid
     from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
     join market.series s on s.id = page.id order by page.position`;
+  refuseNulls('market.series', rows, ['coinId', 'wanted', 'covered', 'digest', 'emptyOnce']);
   return rows.map((row) => ({ ...row, digest: modulo(BigInt(row.digest)) }));
 }
 
@@ -74,6 +76,7 @@ export async function readEvidence(
     window w as (partition by e.series_id order by e.number),
       renames as (partition by e.series_id order by e.kind = 'renamed' desc, e.number)
     order by e.series_id, e.number`;
+  refuseNulls('market.evidence', rows, ['kind', 'slots', 'digest', 'locator']);
   const bySeries = new Map<number, Evidence[]>(ids.map((id) => [id, []]));
   for (const row of rows) {
     bySeries

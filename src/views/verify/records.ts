@@ -55,7 +55,8 @@ export async function wrongRevisions(
       left join lateral ${storedRows(sql, sql`s.id`, interval)} c on c.open_time = r.open_time
       where r.series_id = any(${ids as number[]}::int[]) and isfinite(r.open_time)
     ), compared as (
-      select series_id, open_time, step, case
+      -- Whoever stores a step also stores these. A comparison with null would count as right.
+      select series_id, open_time, step, num_nulls(known_at, seen_at, reason) > 0 or case
         when kind = 'mended' and detail is distinct from 'contradicted by a later answer' then reason <> 'mended' or fetch_id is not null
           -- Compares instead of subtracting: two infinite instants have no difference.
           or stored_at <> coalesce(before, 'infinity')

@@ -1,17 +1,40 @@
 /** Checks the candles that were made in advance: each must equal that of its parts, none may be missing, and none superfluous. */
 import type { Instant } from '../../clock.ts';
 import { PERIODS } from '../../core/calendar.ts';
+import { isQuote } from '../../core/candle.ts';
 import { type CandleInterval, INTERVALS } from '../../core/interval.ts';
 import { finalDays } from '../../store/candle/calendar-candle.ts';
 import { candlesBySlot, coarseCandle, widthOf } from '../../store/candle/coarse-candle.ts';
 import { rolledUpFrom } from '../../store/candle/rollup.ts';
 import type { Sql } from '../../store/connection/connect.ts';
-import { ALL_YEARS, isInYears } from './impossible-times.ts';
+import { ALL_YEARS, type Correct, isInYears } from './impossible-times.ts';
 
 const MOST_REPORTED = 20;
 
-export async function wrongRollups(sql: Sql): Promise<string[]> {
-  const wrong = await rowsTooMany(sql);
+/**
+ * Removes all rollups of the series, and the weeks and months of its coin, which may be made of them. Chandler makes them again. A trigger removes
+ * the candles together with their coverage, but some may have none.
+ */
+function removeRollups(correct: Correct, seriesId: number | null): void {
+  for (const table of ['market.rollup_coverage', 'market.rollup'])
+    correct(`delete from ${table} where series_id ${seriesId === null ? 'is null' : `= ${seriesId}`}`);
+  if (seriesId === null) return;
+  for (const table of CALENDAR)
+    correct(
+      `delete from ${table} c using market.series s where s.id = ${seriesId} and c.coin_id = s.coin_id and c.quote = s.quote`,
+    );
+}
+
+const CALENDAR = ['market.calendar_coverage', 'market.calendar_candle'];
+
+/** The same for weeks and months alone. Only an id may stand in a command that somebody copies. */
+function removePeriods(correct: Correct, { coinId, quote }: { readonly coinId: string; readonly quote: string }): void {
+  if (!/^[\w.-]+$/.test(coinId) || !isQuote(quote)) return;
+  for (const table of CALENDAR) correct(`delete from ${table} where coin_id = '${coinId}' and quote = '${quote}'`);
+}
+
+export async function wrongRollups(sql: Sql, correct: Correct = () => undefined): Promise<string[]> {
+  const wrong = await rowsTooMany(sql, correct);
   for (const fine of INTERVALS) {
     for (const coarse of rolledUpFrom(fine)) {
       const rows = await sql<{ seriesId: number; openTime: Instant }[]>`
@@ -23,6 +46,7 @@ export async function wrongRollups(sql: Sql): Promise<string[]> {
           and stored.open_time = slot
         where r.interval = ${coarse}::market.candle_interval and r.spans @> slot and ${sql.unsafe(hashOf('slot', 'made'))} <> ${sql.unsafe(hashOf('slot', 'stored'))}
         limit ${MOST_REPORTED}`;
+      for (const { seriesId } of rows) removeRollups(correct, seriesId);
       wrong.push(
         ...rows.map(
           (row) =>
@@ -65,7 +89,7 @@ const MADE = INTERVALS.flatMap((fine) => rolledUpFrom(fine).map((coarse) => `${f
  * Rows outside their recorded coverage, or of an interval that is not made from the series; and recorded coverage of slots that the series does not
  * cover, or that a coarser series covers.
  */
-async function rowsTooMany(sql: Sql): Promise<string[]> {
+async function rowsTooMany(sql: Sql, correct: Correct): Promise<string[]> {
   const rows = await sql<{ seriesId: number; interval: string; openTime: Instant }[]>`
     select r.series_id, r.interval, r.open_time from market.rollup r
     left join market.rollup_coverage c on c.series_id = r.series_id and c.interval = r.interval
@@ -96,6 +120,7 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
         order by 1, 2, 3 limit ${MOST_REPORTED}`),
     );
   }
+  for (const { seriesId } of [...rows, ...widths, ...spans, ...stored]) removeRollups(correct, seriesId);
   const at = (openTime: Instant) => new Date(openTime).toISOString();
   return [
     ...rows.map(
@@ -116,8 +141,8 @@ async function rowsTooMany(sql: Sql): Promise<string[]> {
   ];
 }
 
-export async function wrongCalendar(sql: Sql): Promise<string[]> {
-  const wrong = await periodsTooMany(sql);
+export async function wrongCalendar(sql: Sql, correct: Correct = () => undefined): Promise<string[]> {
+  const wrong = await periodsTooMany(sql, correct);
   for (const period of PERIODS) {
     const rows = await sql<{ coinId: string; quote: string; openTime: Instant }[]>`
       select coin_id, quote, open_time from (
@@ -134,6 +159,7 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
       ) stored using (coin_id, quote, open_time)
       where ${sql.unsafe(hashOf('open_time', 'made'))} <> ${sql.unsafe(hashOf('open_time', 'stored'))} or made.slots is distinct from stored.slots
       order by 1, 2, 3 limit ${MOST_REPORTED}`;
+    for (const row of rows) removePeriods(correct, row);
     wrong.push(
       ...rows.map(
         ({ coinId, quote, openTime }) =>
@@ -145,7 +171,7 @@ export async function wrongCalendar(sql: Sql): Promise<string[]> {
 }
 
 /** Weeks and months that are recorded as made of days which are not final. */
-async function periodsTooMany(sql: Sql): Promise<string[]> {
+async function periodsTooMany(sql: Sql, correct: Correct): Promise<string[]> {
   const rows = await sql<{ coinId: string; quote: string; period: string; span: string }[]>`
     select v.coin_id, v.quote, v.period, astray.span::text as span from market.calendar_coverage v
     cross join lateral unnest(v.spans - coalesce((
@@ -153,6 +179,7 @@ async function periodsTooMany(sql: Sql): Promise<string[]> {
       from market.series s left join market.rollup_coverage c on c.series_id = s.id and c.interval = '24h'
       where s.coin_id = v.coin_id and s.quote = v.quote and s.interval <= '24h'), '{}')) astray(span)
     order by v.period desc, 1, 2, 4 limit ${MOST_REPORTED}`;
+  for (const row of rows) removePeriods(correct, row);
   return rows.map(
     ({ coinId, quote, period, span }) =>
       `market.calendar_coverage: the ${period}s of ${coinId} in ${quote} have ${span}, but not all days there are final`,

@@ -30,3 +30,13 @@ export async function readEach<T, R>(
     return all;
   }
 }
+
+/**
+ * Null stands in these columns only after somebody has removed their constraint. Nothing can be computed from it.
+ * @throws RangeError which `readEach` takes for an error about values of rows
+ */
+export function refuseNulls<T>(table: string, rows: readonly T[], columns: readonly (keyof T & string)[]): void {
+  for (const column of columns)
+    if (rows.some((row) => row[column] === null))
+      throw new RangeError(`a column of ${table} that is never null is null: ${column}`);
+}

@@ -5,29 +5,29 @@ import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
-import { ALL_YEARS, formatMaybeInfinite, impossibleTimesBeside } from './impossible-times.ts';
+import { ALL_YEARS, type Correct, formatMaybeInfinite, impossibleTimesBeside } from './impossible-times.ts';
 import { wrongCalendar, wrongRollups } from './rollups.ts';
 
 /** All differences, one sentence each. Reads every candle once more, without hashing it. */
-export async function verifyWarehouse(sql: Sql): Promise<string[]> {
+export async function verifyWarehouse(sql: Sql, correct: Correct = () => undefined): Promise<string[]> {
   return [
-    ...(await findRowsOfUnknownSeries(sql)),
+    ...(await findRowsOfUnknownSeries(sql, correct)),
     ...(await goneSeries(sql)),
-    ...(await impossibleTimesBeside(sql)),
-    ...(await impossibleClaims(sql)),
-    ...(await wrongRollups(sql)),
-    ...(await wrongCalendar(sql)),
+    ...(await impossibleTimesBeside(sql, correct)),
+    ...(await impossibleClaims(sql, correct)),
+    ...(await wrongRollups(sql, correct)),
+    ...(await wrongCalendar(sql, correct)),
     ...(await wrongDocuments(sql)),
     ...(await wrongImports(sql)),
   ];
 }
 
-async function findRowsOfUnknownSeries(sql: Sql): Promise<string[]> {
-  const candles = await sql<{ seriesId: number; interval: string; rows: number }[]>`
+async function findRowsOfUnknownSeries(sql: Sql, correct: Correct): Promise<string[]> {
+  const candles = await sql<{ seriesId: number | null; interval: string; rows: number }[]>`
     select c.series_id, c.interval, count(*) as rows from market.candle c
     left join market.series s on s.id = c.series_id and s.interval = c.interval
     where s.id is null group by 1, 2 order by 1, 2`;
-  const others = await sql<{ what: string; seriesId: number; rows: number }[]>`
+  const others = await sql<{ what: string; seriesId: number | null; rows: number }[]>`
     select what, series_id, count(*) as rows from (
       select 'market.revision' as what, series_id from market.revision
       union all select 'market.evidence', series_id from market.evidence
@@ -37,6 +37,10 @@ async function findRowsOfUnknownSeries(sql: Sql): Promise<string[]> {
       union all select 'market.price', p.series_id from market.price p
         where not exists (select from market.series s where s.id = p.series_id and s.interval > '24h')
     ) r where what = 'market.price' or not exists (select from market.series s where s.id = r.series_id) group by 1, 2 order by 1, 2`;
+  const ofSeries = (id: number | null) => `series_id ${id === null ? 'is null' : `= ${id}`}`;
+  for (const { seriesId, interval } of candles)
+    correct(`delete from market.candle where ${ofSeries(seriesId)} and interval = '${interval}'`);
+  for (const { what, seriesId } of others) correct(`delete from ${what} where ${ofSeries(seriesId)}`);
   return [
     ...candles.map(
       (c) => `market.candle: ${c.rows} rows of ${c.interval} of series ${c.seriesId}, which does not exist`,
@@ -75,11 +79,12 @@ async function goneSeries(sql: Sql): Promise<string[]> {
  */
 const longestProvisional = (interval: Interval) => Math.max(INTERVAL_MS[interval], DAY) + 4 * DAY;
 
-async function impossibleClaims(sql: Sql): Promise<string[]> {
+async function impossibleClaims(sql: Sql, correct: Correct): Promise<string[]> {
   const rows = await sql<
     {
       claim: string;
       subject: string;
+      seriesId: number | null;
       answers: number;
       requestedAt: Instant;
       retryAt: Instant;
@@ -87,14 +92,16 @@ async function impossibleClaims(sql: Sql): Promise<string[]> {
       interval: Interval | null;
     }[]
   >`
-    select claim, coalesce(key, 'series ' || series_id || ' ' || span::text) as subject, answers, requested_at, retry_at,
+    select claim, coalesce(key, 'series ' || series_id || ' ' || span::text) as subject, series_id, answers, requested_at, retry_at,
       isfinite(retry_at) as is_finite, (select s.interval from market.series s where s.id = series_id) as interval
     from ops.second_opinion order by 1, 2`;
   return rows.flatMap((row) => {
     const wait = row.isFinite ? row.retryAt - row.requestedAt : Number.POSITIVE_INFINITY;
-    return wait <= longestWait(row.claim, row.isFinite ? 0 : row.answers, row.interval ?? '24h')
-      ? []
-      : [`ops.second_opinion: ${row.claim} of ${row.subject} is due later than any rule allows`];
+    if (wait <= longestWait(row.claim, row.isFinite ? 0 : row.answers, row.interval ?? '24h')) return [];
+    // Chandler then requests the slots as if nothing were known about them.
+    if (row.seriesId !== null)
+      correct(`delete from ops.second_opinion where series_id = ${row.seriesId} and claim = '${row.claim}'`);
+    return [`ops.second_opinion: ${row.claim} of ${row.subject} is due later than any rule allows`];
   });
 }
 

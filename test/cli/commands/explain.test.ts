@@ -171,7 +171,15 @@ test('explain says that records of requests were removed, and that nobody wants 
 test('explain says what is wrong with the input and ends with 2', async () => {
   await newDailySeries(database.sql, 'btc-bitcoin');
   await database.sql`insert into market.coin_rename (old_id, new_id, renamed_at, source) values ('old-coin', 'btc-bitcoin', now(), 'coins')`;
+  const fine = await newDailySeries(database.sql, 'fine-coin');
+  await database.sql`update market.series set interval = '1h' where id = ${fine}`;
   const wrong: [string[], string | RegExp][] = [
+    [
+      ['fine-coin', '24h', '2024-01-06T05:00Z'],
+      'there is no series fine-coin 24h usd; it has 1h usd. market.candles makes its 24h candles of those of 1h: ' +
+        'chandler explain fine-coin 1h 2024-01-06T05:00:00.000Z. What it costs to get it: ',
+    ],
+    [['fine-coin', '24h', '2024-01-06', '--quote', 'btc'], 'it has 1h usd. What it costs'],
     [['btc-bitcion', '24h', '2024-01-06'], /there is no coin btc-bitcion; did you mean btc-bitcoin\?/],
     [['nothing-alike-at-all', '24h', '2024-01-06'], /there is no coin nothing-alike-at-all; a coin is named by its id/],
     [['old-coin', '24h', '2024-01-06'], 'the coin old-coin has the id btc-bitcoin now'],

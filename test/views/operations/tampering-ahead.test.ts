@@ -109,3 +109,31 @@ test('verify finds coverage of a series that does not exist', async () => {
     'market.rollup_coverage: 1 rows of series 999, which does not exist',
   ]);
 });
+
+const DAY_ROLLUP = `series_id = :F and interval = '24h' and open_time = '2023-01-05Z'`;
+const WEEK = `coin_id = 'coin-0' and period = 'week' and open_time = '2023-01-09Z'`;
+test.each([
+  ['a rollup', `update market.rollup set close = close * 1.01 where ${DAY_ROLLUP}`],
+  ['a rollup that is gone', `delete from market.rollup where ${DAY_ROLLUP}`],
+  ['a rollup of no series', `update market.rollup set series_id = 999 where ${DAY_ROLLUP}`],
+  ['what has its rollups', 'delete from market.rollup_coverage where series_id = :F'],
+  ['a week', `update market.calendar_candle set slots = slots + 1 where ${WEEK}`],
+  ['a week of another coin', `update market.calendar_candle set coin_id = 'nobody' where ${WEEK}`],
+  ['which weeks are made', `delete from market.calendar_coverage where coin_id = 'coin-0'`],
+  [
+    'evidence of no series',
+    "insert into market.evidence select (jsonb_populate_record(e, jsonb_build_object('series_id', 999))).* from market.evidence e where series_id = :F",
+  ],
+  [
+    'candles of no series',
+    `update market.candle set series_id = 999 where series_id = :F and open_time = '2023-01-05Z'`,
+  ],
+  [
+    'a claim that is never asked again',
+    `insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) values (:F, tstzrange('2020-01-01Z', '2020-01-02Z'), 'provisional', 1, now(), 'infinity')`,
+  ],
+])('verify offers statements that end a difference outside the series: %s', async (_, damage) => {
+  const { others, unmended, left } = await verifiedAfter(database, damage.replaceAll(':F', `${fine}`));
+  expect(others).not.toEqual([]);
+  expect([...unmended, ...left]).toEqual([]);
+});

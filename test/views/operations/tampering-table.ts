@@ -122,6 +122,22 @@ export const TABLE: readonly (readonly [name: string, damage: string, days: read
     [375],
   ],
   [
+    'when a late answer replaced a value',
+    `update market.revision set known_at = null where ${ofRevision('A', 371)}`,
+    [371],
+  ],
+  ['when a repair kept a value', `update market.revision set known_at = null where ${ofRevision('A', 105)}`, [105]],
+  [
+    'as of when a value was kept',
+    `alter table market.revision alter seen_at drop not null; update market.revision set seen_at = null where ${ofRevision('A', 105)}`,
+    [105],
+  ],
+  [
+    'why a value was replaced',
+    `alter table market.revision alter reason drop not null; update market.revision set reason = null where ${ofRevision('A', 371)}`,
+    [371],
+  ],
+  [
     'a claim that is never asked again',
     `insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) values (:A, tstzrange('2020-01-01Z', '2020-01-02Z'), 'provisional', 1, now(), 'infinity')`,
     [],

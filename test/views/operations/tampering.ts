@@ -131,6 +131,8 @@ export type Found = {
   readonly all: string[];
   /** Differences of series that remain after the repair that verify offers was done once. */
   readonly unmended: string[];
+  /** Differences outside the series that remain after the statements that verify offers for them. */
+  readonly left: string[];
 };
 
 /** What verify finds after `damage`, one or more statements, and after the repair that it offers. Both are undone. */
@@ -138,6 +140,8 @@ export async function verifiedAfter(database: TestDatabase, damage: string): Pro
   const undo = new Error('undone');
   let found = { proofs: [] as SeriesProof[], others: [] as string[] };
   let mended: SeriesProof[] = [];
+  let left: string[] = [];
+  const removals = new Set<string>();
   await database.sql
     .begin(async (tx) => {
       await tx.unsafe(`set local session_replication_role = replica; ${damage}`);
@@ -149,7 +153,7 @@ export async function verifiedAfter(database: TestDatabase, damage: string): Pro
         for await (const proof of verifySeries(inside, {}, Date.now())) list.push(proof);
         return list;
       };
-      found = { proofs: await proofs(), others: await verifyWarehouse(inside) };
+      found = { proofs: await proofs(), others: await verifyWarehouse(inside, (statement) => removals.add(statement)) };
       for (const { removals } of found.proofs) for (const statement of removals) await tx.unsafe(statement);
       const wrong = found.proofs.filter(({ repairs, removals }) => repairs.length + removals.length > 0);
       for (const { seriesId, repairs } of wrong) {
@@ -159,11 +163,13 @@ export async function verifiedAfter(database: TestDatabase, damage: string): Pro
         }
       }
       if (wrong.length > 0) mended = await proofs();
+      for (const statement of removals) await tx.unsafe(statement);
+      left = removals.size > 0 ? await verifyWarehouse(inside) : found.others;
       throw undo;
     })
     .catch((error) => {
       if (error !== undo) throw error;
     });
   const differences = (list: readonly SeriesProof[]) => list.flatMap((proof) => proof.differences);
-  return { ...found, all: [...differences(found.proofs), ...found.others], unmended: differences(mended) };
+  return { ...found, all: [...differences(found.proofs), ...found.others], unmended: differences(mended), left };
 }

@@ -1,0 +1,28 @@
+/** The commands that correct what `chandler verify` has found. A proof changes nothing itself. */
+import { toIso } from '../../core/format.ts';
+import type { Span } from '../../core/span.ts';
+import type { SeriesProof } from '../../views/operations/verify.ts';
+import { LAST_DATE } from '../../views/verify/findings.ts';
+
+export function repairCommand({ seriesId }: SeriesProof, span: Span): string {
+  const bounds = `, '${bound(span.from) ?? '-infinity'}', '${bound(span.to) ?? 'infinity'}'`;
+  return `chandler sql "select ops.uncover(${seriesId}${isAllTime(span) ? '' : bounds})"`;
+}
+
+export function removeCommand(statement: string): string {
+  return `chandler sql "${statement}"`;
+}
+
+/** One command for each stretch, so that nothing between them becomes wanted. Empty when no slot of it can be requested. */
+export function refetchCommands({ coinId, interval, quote, toRefetch }: SeriesProof): string[] {
+  return toRefetch.map(
+    ({ from, to }) =>
+      `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`,
+  );
+}
+
+export const isAllTime = ({ from, to }: Span): boolean => !Number.isFinite(from) && !Number.isFinite(to);
+
+export function bound(at: number, write: (at: number) => string | null = toIso): string | null {
+  return Math.abs(at) <= LAST_DATE ? write(at) : null;
+}
