@@ -62,9 +62,9 @@ export async function writeBackup<T>(
 ): Promise<T & { readonly sha256: string }> {
   const part = `${file}.${randomUUID()}.part`;
   const named: string[] = [];
+  // Only this user may read the file, because its reader can read the whole warehouse.
+  await open(part, 'wx', 0o600).then((handle) => handle.close(), refusedFile(file));
   try {
-    // Only this user may read the file, because its reader can read the whole warehouse.
-    await open(part, 'wx', 0o600).then((handle) => handle.close());
     const written = await write(part);
     await syncToDisk(part);
     const sha256 = await sha256Of(part, signal);
@@ -82,6 +82,14 @@ export async function writeBackup<T>(
     for (const left of [...named, part, ...filesBeside(part)]) await rm(left, { force: true });
     throw error;
   }
+}
+
+/** A full disk is explained elsewhere, like that of any file. */
+function refusedFile(file: string) {
+  return (error: NodeJS.ErrnoException): never => {
+    if (error.code === 'ENOSPC' || error.code === 'EDQUOT') throw error;
+    throw new CommandFailed(`${file} cannot be written (${fileProblem(error)}); name another folder or file`);
+  };
 }
 
 async function sha256Of(file: string, signal: AbortSignal): Promise<string> {
@@ -128,10 +136,10 @@ async function giveName(part: string, name: string): Promise<void> {
 
 type FoundBackup = { readonly file: string; readonly at: Instant };
 
-/** The backups of a folder, oldest first. Empty when there is no such folder. */
+/** The backups of a folder, oldest first. Empty when there is no such folder, or when it is a file, which `placeFor` refuses. */
 export async function backupsIn(folder: string): Promise<FoundBackup[]> {
   const names = await readdir(folder).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code!)) return [];
     throw error;
   });
   return names
