@@ -293,6 +293,11 @@ describe('import refuses wrong usage and says what would be right', () => {
     ],
     ['Parquet that is none', ['none.parquet', ...bitcoin], 'is not a readable Parquet file'],
     ['Arrow that is none', ['none.arrow', ...bitcoin], 'none.arrow is empty, or is no Arrow file'],
+    [
+      'a device',
+      ['/dev/null', ...bitcoin, '--format', 'csv'],
+      '/dev/null is not a file but a pipe or a device, which can be read only once',
+    ],
     ['gzip that is none', ['none.csv.gz', ...bitcoin], 'is not a readable gzip file'],
   ])('%s', async (_, argv, message) => {
     files.write('klines.csv', csvOf(HOURS));
