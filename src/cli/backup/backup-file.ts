@@ -1,7 +1,7 @@
 /** Backups as files: an archive of pg_dump, and next to it its SHA-256 and an attestation of the same instant. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { link, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { removeAbandoned } from '../../background/attestation/attestation-file.ts';
@@ -185,7 +185,11 @@ export async function backupAt(target: string): Promise<string> {
   const kind = await kindOf(target);
   if (kind === null)
     throw new UsageError(`there is no backup ${target}; name the file of a backup, or a folder with backups`);
-  if (kind === 'file') return target;
+  if (kind === 'file') {
+    const isAlone = !(await Promise.all(filesBeside(target).map(hasFile))).includes(true);
+    // The files beside a backup have its name, and not that of a link to it, like latest.dump.
+    return isAlone && (await lstat(target)).isSymbolicLink() ? realpath(target) : target;
+  }
   const newest = (await backupsIn(target)).at(-1);
   if (newest === undefined)
     throw new UsageError(`the folder ${target} has no backup (chandler-<instant>${EXTENSION}); name a backup's file`);

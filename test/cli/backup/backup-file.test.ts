@@ -1,10 +1,10 @@
 /** The SHA-256 beside a backup, and the names of its files. */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { backupsIn, checkDigest, placeFor, writeBackup } from '../../../src/cli/backup/backup-file.ts';
+import { backupAt, backupsIn, checkDigest, placeFor, writeBackup } from '../../../src/cli/backup/backup-file.ts';
 
 let folder: string;
 let file: string;
@@ -64,4 +64,15 @@ test('a file where --every expects a folder is refused as without --every', asyn
   writeFileSync(target, '');
   expect(await backupsIn(target)).toEqual([]);
   await expect(placeFor(target, 0)).rejects.toThrow(`${target} is a file; name a folder`);
+});
+
+test('a link to a backup means the backup, because the files beside it have its name', async () => {
+  writeFileSync(file, '');
+  writeFileSync(`${file}.sha256`, '');
+  expect(await backupAt(file)).toBe(file);
+  const latest = path.join(folder, 'latest.dump');
+  symlinkSync('x.dump', latest);
+  expect(await backupAt(latest)).toBe(realpathSync(file));
+  writeFileSync(`${latest}.sha256`, '');
+  expect(await backupAt(latest)).toBe(latest);
 });
