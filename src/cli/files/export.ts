@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import type { App } from '../../app.ts';
 import { nearestExisting, readFree } from '../../background/health/disk.ts';
 import { fileProblem } from '../../core/as-error.ts';
-import { formatBytes, formatCounted, formatInstant, formatRoughly, toIso } from '../../core/format.ts';
+import { formatBytes, formatCounted, formatInstant, formatRoughly, shellWord, toIso } from '../../core/format.ts';
 import { describeInterval } from '../../core/interval.ts';
 import { type Address, nameOfAddress } from '../../lake/destination/address.ts';
 import { openFolder } from '../../lake/destination/folder.ts';
@@ -149,7 +149,7 @@ function print(out: Output, to: string, { at, root, written, removed, ...all }: 
     out.write(
       `removed: ${formatCounted(removed.length, 'file')} that ${removed.length === 1 ? 'is' : 'are'} no longer part of it\n`,
     );
-  out.write(`root ${root}\nchandler verify --files ${to} recounts them.\n`);
+  out.write(`root ${root}\nchandler verify --files ${shellWord(to)} recounts them.\n`);
 }
 
 function asJson(out: string, { rows, bytes, ms }: PlanWithEstimate, exported: Exported | null) {
