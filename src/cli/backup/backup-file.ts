@@ -1,7 +1,7 @@
 /** Backups as files: an archive of pg_dump, and next to it its SHA-256 and an attestation of the same instant. */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { link, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { removeAbandoned } from '../../background/attestation/attestation-file.ts';
@@ -62,9 +62,9 @@ export async function writeBackup<T>(
 ): Promise<T & { readonly sha256: string }> {
   const part = `${file}.${randomUUID()}.part`;
   const named: string[] = [];
+  // Only this user may read the file, because its reader can read the whole warehouse.
+  await open(part, 'wx', 0o600).then((handle) => handle.close(), refusedFile(file));
   try {
-    // Only this user may read the file, because its reader can read the whole warehouse.
-    await open(part, 'wx', 0o600).then((handle) => handle.close());
     const written = await write(part);
     await syncToDisk(part);
     const sha256 = await sha256Of(part, signal);
@@ -82,6 +82,14 @@ export async function writeBackup<T>(
     for (const left of [...named, part, ...filesBeside(part)]) await rm(left, { force: true });
     throw error;
   }
+}
+
+/** A full disk is explained elsewhere, like that of any file. */
+function refusedFile(file: string) {
+  return (error: NodeJS.ErrnoException): never => {
+    if (error.code === 'ENOSPC' || error.code === 'EDQUOT') throw error;
+    throw new CommandFailed(`${file} cannot be written (${fileProblem(error)}); name another folder or file`);
+  };
 }
 
 async function sha256Of(file: string, signal: AbortSignal): Promise<string> {
@@ -128,10 +136,10 @@ async function giveName(part: string, name: string): Promise<void> {
 
 type FoundBackup = { readonly file: string; readonly at: Instant };
 
-/** The backups of a folder, oldest first. Empty when there is no such folder. */
+/** The backups of a folder, oldest first. Empty when there is no such folder, or when it is a file, which `placeFor` refuses. */
 export async function backupsIn(folder: string): Promise<FoundBackup[]> {
   const names = await readdir(folder).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code!)) return [];
     throw error;
   });
   return names
@@ -177,7 +185,11 @@ export async function backupAt(target: string): Promise<string> {
   const kind = await kindOf(target);
   if (kind === null)
     throw new UsageError(`there is no backup ${target}; name the file of a backup, or a folder with backups`);
-  if (kind === 'file') return target;
+  if (kind === 'file') {
+    const isAlone = !(await Promise.all(filesBeside(target).map(hasFile))).includes(true);
+    // The files beside a backup have its name, and not that of a link to it, like latest.dump.
+    return isAlone && (await lstat(target)).isSymbolicLink() ? realpath(target) : target;
+  }
   const newest = (await backupsIn(target)).at(-1);
   if (newest === undefined)
     throw new UsageError(`the folder ${target} has no backup (chandler-<instant>${EXTENSION}); name a backup's file`);

@@ -1,7 +1,7 @@
 /** `chandler backup`: writes the warehouse into a file, once or repeatedly. */
 import type { Command } from 'commander';
 import { createBackoff, WHOLE_BOUND } from '../../core/backoff.ts';
-import { formatBytes, formatCounted, formatInstant, toIso } from '../../core/format.ts';
+import { formatBytes, formatCounted, formatInstant, shellWord, toIso } from '../../core/format.ts';
 import { HOUR, MINUTE } from '../../core/interval.ts';
 import { parsePositiveInteger } from '../input/options.ts';
 import { parseDuration } from '../input/time.ts';
@@ -143,5 +143,7 @@ function print(
       `Not in the backup, as they are not Chandler's: the tables and views of the schema ${leftOut.join(', ')}.\n`,
     );
   }
-  out.write(`Keep a copy on another machine. chandler restore ${file} brings it back into an empty database.\n`);
+  out.write(
+    `Keep a copy on another machine. chandler restore ${shellWord(file)} brings it back into an empty database.\n`,
+  );
 }

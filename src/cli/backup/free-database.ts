@@ -1,6 +1,6 @@
 /** Whether a restore may fill a database: it contains nothing of a warehouse, or only an unused warehouse. */
 import type { App } from '../../app.ts';
-import { formatCounted, formatInstant } from '../../core/format.ts';
+import { formatCounted, formatInstant, shellWord } from '../../core/format.ts';
 import { readOccupation, readUnprovedRestore } from '../../store/backup/target.ts';
 import { type ReasonToKeep, reasonToKeep, removeUnused } from '../../store/backup/unused-warehouse.ts';
 import { UsageError } from '../shell/exit.ts';
@@ -43,7 +43,7 @@ async function explainUnproved({ database: { sql } }: App, file: string): Promis
   const { at, actor, command } = restore;
   const against = attestationBeside(file);
   const commands = ['chandler migrate', 'chandler verify'];
-  if (await hasFile(against)) commands.push(`chandler verify --against ${against}`);
+  if (await hasFile(against)) commands.push(`chandler verify --against ${shellWord(against)}`);
   return [
     `a restore has loaded a whole backup into it but has not verified it: that restore still runs, was killed, or failed`,
     ` (${command}, ${actor}, ${formatInstant(at)}); unless it still runs, run its remaining steps: ${commands.join(', then ')}`,

@@ -1,14 +1,15 @@
 /** `chandler export`: writes the warehouse into files, with a manifest. Safe to kill at any time, and safe to repeat. */
 import { constants } from 'node:fs';
-import { access, stat, statfs } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { App } from '../../app.ts';
-import { nearestExisting } from '../../background/health/disk.ts';
+import { nearestExisting, readFree } from '../../background/health/disk.ts';
 import { fileProblem } from '../../core/as-error.ts';
-import { formatBytes, formatCounted, formatInstant, formatRoughly, toIso } from '../../core/format.ts';
+import { formatBytes, formatCounted, formatInstant, formatRoughly, shellWord, toIso } from '../../core/format.ts';
 import { describeInterval } from '../../core/interval.ts';
 import { type Address, nameOfAddress } from '../../lake/destination/address.ts';
+import { openFolder } from '../../lake/destination/folder.ts';
 import { openDestination } from '../../lake/destination/open-destination.ts';
 import { type Estimate, estimate } from '../../lake/export/estimate.ts';
 import { type Exported, exportFiles } from '../../lake/export/export.ts';
@@ -115,17 +116,16 @@ function describeForeign(out: string, { foreign }: Exported): string {
   return `${out} has ${what} not part of the export; a program that reads the whole folder reads them, too: ${names}`;
 }
 
-/** @throws UsageError when the disk is by far too small for it */
+/** @throws UsageError when the disk is by far too small for it, even if all files of an earlier run in this folder stay or are replaced */
 async function checkRoom(out: string, bytes: number): Promise<void> {
-  for (let folder = path.resolve(out); ; folder = path.dirname(folder)) {
-    const found = await statfs(folder).catch(() => null);
-    if (found === null && folder !== path.dirname(folder)) continue;
-    const free = found === null ? Number.POSITIVE_INFINITY : found.bavail * found.bsize;
-    if (free >= bytes) return;
-    throw new UsageError(
-      `--out: the disk of ${out} has ${formatBytes(free)} free, and the files may need ${formatBytes(bytes)}; choose another disk, or export less.`,
-    );
-  }
+  const free = await readFree(await nearestExisting(path.resolve(out))).catch(() => Number.POSITIVE_INFINITY);
+  if (free >= bytes) return;
+  let existing = 0;
+  for await (const file of openFolder(out).list()) existing += file.bytes;
+  if (free + existing >= bytes) return;
+  throw new UsageError(
+    `--out: the disk of ${out} has ${formatBytes(free)} free, and the files may need ${formatBytes(bytes)}; choose another disk, or export less.`,
+  );
 }
 
 function printPlan(
@@ -149,7 +149,7 @@ function print(out: Output, to: string, { at, root, written, removed, ...all }: 
     out.write(
       `removed: ${formatCounted(removed.length, 'file')} that ${removed.length === 1 ? 'is' : 'are'} no longer part of it\n`,
     );
-  out.write(`root ${root}\nchandler verify --files ${to} recounts them.\n`);
+  out.write(`root ${root}\nchandler verify --files ${shellWord(to)} recounts them.\n`);
 }
 
 function asJson(out: string, { rows, bytes, ms }: PlanWithEstimate, exported: Exported | null) {

@@ -152,16 +152,26 @@ async function* listFiles(folder: string, below: string): AsyncGenerator<StoredF
   for await (const file of listAll(folder, below)) if (!PART.test(file.path)) yield file;
 }
 
-async function* listAll(folder: string, below: string): AsyncGenerator<StoredFile> {
+/** `linked`: the folders to which links on the way led. */
+async function* listAll(folder: string, below: string, linked: readonly string[] = []): AsyncGenerator<StoredFile> {
   const top = path.join(folder, below);
   const entries = await explained(top, readdir(top, { withFileTypes: true }).catch(nullIfMissing));
   for (const entry of entries ?? []) {
     const name = below === '' ? entry.name : `${below}/${entry.name}`;
-    if (entry.isDirectory()) yield* listAll(folder, name);
-    else {
-      const found = await explained(top, stat(path.join(folder, name)).catch(nullIfMissing));
-      if (found !== null) yield { path: name, bytes: found.size };
+    if (entry.isDirectory()) {
+      yield* listAll(folder, name, linked);
+      continue;
     }
+    const found = await explained(top, stat(path.join(folder, name)).catch(nullIfMissing));
+    if (found === null) continue;
+    if (!found.isDirectory()) {
+      yield { path: name, bytes: found.size };
+      continue;
+    }
+    // A part of the files may be on another disk. But a link to a folder that is being listed leads in a circle.
+    const leadsTo = realPath(path.join(folder, name));
+    const isCircle = linked.includes(leadsTo) || `${realPath(top)}${path.sep}`.startsWith(`${leadsTo}${path.sep}`);
+    if (!isCircle) yield* listAll(folder, name, [...linked, leadsTo]);
   }
 }
 

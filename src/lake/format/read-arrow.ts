@@ -1,6 +1,6 @@
 /** Reads Arrow IPC files, one record batch after the other. */
 import type { FileHandle } from 'node:fs/promises';
-import { type RecordBatch, RecordBatchReader } from 'apache-arrow';
+import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { type Column, clearBatch, createBatch, setValue, type Value } from '../../store/copy/columns.ts';
 import { readRange } from '../destination/destination.ts';
 import type { FileColumn, FileToRead, ReadRows } from './format.ts';
@@ -51,6 +51,8 @@ export function openArrow({ destination, path, bytes }: Omit<FileToRead, 'column
   return readableAs('Arrow', async () => {
     const reader: RecordBatchReader = await RecordBatchReader.from(handle as unknown as FileHandle);
     await reader.open();
+    // The library opens an empty file without an error.
+    if ((reader.schema as Schema | undefined) === undefined) throw new NotReadable('is empty, or is no Arrow file');
     return reader;
   });
 }

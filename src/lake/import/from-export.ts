@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import { monthReset } from '../../core/calendar.ts';
-import { formatCounted } from '../../core/format.ts';
+import { formatCounted, shellWord } from '../../core/format.ts';
 import { type Interval, isCandleInterval, isPriceInterval } from '../../core/interval.ts';
 import { intersect } from '../../core/span.ts';
 import type { ImportTransaction } from '../../store/imported/import-transaction.ts';
@@ -41,7 +41,7 @@ export async function openExport(
   if (first !== undefined)
     throw new ImportRefused(
       `${destination.name} does not match its manifest: ${[first.path, first.series, first.month].find((part) => part !== null)} ${first.problem}` +
-        ` (${formatCounted(findings.length, 'difference')}; chandler verify --files ${destination.name} lists all)`,
+        ` (${formatCounted(findings.length, 'difference')}; chandler verify --files ${shellWord(destination.name)} lists all)`,
     );
   const candles = datasets.get('candles');
   if (candles === undefined) throw new ImportRefused(`the export in ${destination.name} has no candles`);

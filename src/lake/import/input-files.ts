@@ -42,6 +42,11 @@ export async function findInputs(paths: readonly string[], format: Format | null
       throw new ImportRefused(`${given} is an address, but import reads only files and folders`);
     const found = await stat(given).catch(() => null);
     if (found === null) throw new ImportRefused(`there is no file or folder ${given}`);
+    // An import reads the begin of a file before its rows, and some files twice.
+    if (!found.isDirectory() && !found.isFile())
+      throw new ImportRefused(
+        `${given} is not a file but a pipe or a device, which can be read only once; write it to a file`,
+      );
     if (!found.isDirectory()) {
       const file = inputFile(openFolder(path.dirname(given)), path.basename(given), found.size, { given, format });
       if (file === null)

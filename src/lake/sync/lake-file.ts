@@ -1,8 +1,11 @@
 /** The names of the files of a lake. A part of each name depends on the state of the file, so that no state ever overwrites another. */
 import { createHash } from 'node:crypto';
+import { DATASETS } from '../dataset/datasets.ts';
 
 const PART_DIGITS = 16;
-const LAKE_FILE = new RegExp(`^[a-z_]+/([\\w=-]+/)*part(-[\\w]+)?-[\\da-f]{${PART_DIGITS}}\\.parquet$`);
+/** Below the folders of datasets only: a copy of a lake in a folder of the lake, or behind a link there, is somebody else's. */
+const FOLDERS = DATASETS.map(({ name }) => name).join('|');
+const LAKE_FILE = new RegExp(`^(${FOLDERS})/([\\w=-]+/)*part(-[\\w]+)?-[\\da-f]{${PART_DIGITS}}\\.parquet$`);
 
 /** The path `…/year=2024/part-q1.parquet` becomes `…/year=2024/part-q1-0123456789abcdef.parquet` for a version. */
 export function lakePath(path: string, version: string): string {

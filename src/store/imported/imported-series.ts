@@ -14,6 +14,8 @@ export type NamedCoin =
 
 /** Finds the coin of a name. The name is an id, an older id, a symbol, or the address of a contract. */
 export async function coinNamed(sql: SqlOrTransaction, name: string): Promise<NamedCoin> {
+  // Postgres refuses such a text, whatever it is used for. Damaged files have it.
+  if (name.includes('\0')) return { ok: false, problem: `no coin is called ${JSON.stringify(name)}`, hint: null };
   try {
     const [row] = await sql<{ coinId: string }[]>`select market.coin_of(${name}) as coin_id`;
     return { ok: true, coinId: row!.coinId };

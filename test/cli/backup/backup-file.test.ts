@@ -1,10 +1,10 @@
 /** The SHA-256 beside a backup, and the names of its files. */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { checkDigest, placeFor } from '../../../src/cli/backup/backup-file.ts';
+import { backupAt, backupsIn, checkDigest, placeFor, writeBackup } from '../../../src/cli/backup/backup-file.ts';
 
 let folder: string;
 let file: string;
@@ -51,3 +51,28 @@ test.each(['x.dump', 'x.dump.sha256', 'x.dump.attestation.jsonl'])(
     await expect(placeFor(file, 0)).rejects.toThrow(`${path.join(folder, name)} exists, and a backup never replaces`);
   },
 );
+
+test('a file that cannot be made is named, without advice about other folders than its own', async () => {
+  const long = path.join(folder, `${'x'.repeat(240)}.dump`);
+  await expect(writeBackup(long, new AbortController().signal, async () => ({}))).rejects.toThrow(
+    `${long} cannot be written (its name is too long); name another folder or file`,
+  );
+});
+
+test('a file where --every expects a folder is refused as without --every', async () => {
+  const target = path.join(folder, 'file');
+  writeFileSync(target, '');
+  expect(await backupsIn(target)).toEqual([]);
+  await expect(placeFor(target, 0)).rejects.toThrow(`${target} is a file; name a folder`);
+});
+
+test('a link to a backup means the backup, because the files beside it have its name', async () => {
+  writeFileSync(file, '');
+  writeFileSync(`${file}.sha256`, '');
+  expect(await backupAt(file)).toBe(file);
+  const latest = path.join(folder, 'latest.dump');
+  symlinkSync('x.dump', latest);
+  expect(await backupAt(latest)).toBe(realpathSync(file));
+  writeFileSync(`${latest}.sha256`, '');
+  expect(await backupAt(latest)).toBe(latest);
+});

@@ -64,6 +64,16 @@ describe('unknown coins in an import', () => {
     expect(await stored()).toHaveLength(2);
   });
 
+  test('may have a character that Postgres does not accept', async () => {
+    const file = fileOf('zero.csv', ['BTC', 'b\0tc']);
+    const { code, err } = await chandler(file);
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining(String.raw`${file}, record 3: no coin is called "b\u0000tc"`),
+    ]);
+    expect((await chandler(file, '--skip-wrong')).out).toContain('x: 1 candle added, 1 wrong row left out; ');
+  });
+
   test('are not skipped with --skip-wrong when --coin names them', async () => {
     const { code, err } = await chandler(files.write('k.csv', csvOf(HOURS)), '--coin', 'btc-bitcoim', '--skip-wrong');
     expect(code).toBe(2);

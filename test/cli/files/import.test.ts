@@ -292,6 +292,12 @@ describe('import refuses wrong usage and says what would be right', () => {
       "ends its lines with a carriage return alone; tr '\\r' '\\n' rewrites it",
     ],
     ['Parquet that is none', ['none.parquet', ...bitcoin], 'is not a readable Parquet file'],
+    ['Arrow that is none', ['none.arrow', ...bitcoin], 'none.arrow is empty, or is no Arrow file'],
+    [
+      'a device',
+      ['/dev/null', ...bitcoin, '--format', 'csv'],
+      '/dev/null is not a file but a pipe or a device, which can be read only once',
+    ],
     ['gzip that is none', ['none.csv.gz', ...bitcoin], 'is not a readable gzip file'],
   ])('%s', async (_, argv, message) => {
     files.write('klines.csv', csvOf(HOURS));
@@ -301,6 +307,7 @@ describe('import refuses wrong usage and says what would be right', () => {
     const { writeFileSync } = await import('node:fs');
     writeFileSync(`${files.folder}/none.csv.gz`, 'no gzip at all');
     writeFileSync(`${files.folder}/none.csv`, '');
+    writeFileSync(`${files.folder}/none.arrow`, '');
     writeFileSync(`${files.folder}/none-feeds.csv`, csvOf(HOURS).replaceAll('\n', '\r'));
     writeFileSync(`${files.folder}/none-letters.csv`, 'a,b,c,d,e\n2024-01-01,1,2,0.5,1.5\n');
     const named = argv.map((word) => (/^(klines|none|bare)/.test(word) ? `${files.folder}/${word}` : word));

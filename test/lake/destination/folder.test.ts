@@ -84,6 +84,30 @@ test('the sweep removes what killed writers left, and nothing else', async () =>
   expect(readdirSync(at('a'))).toEqual(['mine.part']);
 });
 
+test('lists and sweeps files in folders to which links lead, once each', async () => {
+  mkdirSync(path.join(folder, 'disk/deeper'), { recursive: true });
+  mkdirSync(at('.'));
+  symlinkSync(path.join(folder, 'disk'), at('candles'));
+  symlinkSync('..', path.join(folder, 'disk/deeper/up'));
+  symlinkSync('nowhere', at('dead'));
+  await put('candles/a', 'abc');
+  const part = 'candles/deeper/x.0f8fad5b-d9cb-469f-a165-70867728950e.part';
+  writeFileSync(at(part), 'half');
+  expect(await listed()).toEqual([['candles/a', 3]]);
+  await destination.sweep();
+  expect(existsSync(at(part))).toBe(false);
+  await destination.delete('candles/a');
+  expect(existsSync(at('candles'))).toBe(true);
+});
+
+test('links that lead in a circle end the list', async () => {
+  for (const name of ['a', 'b']) mkdirSync(at(name), { recursive: true });
+  symlinkSync('../b', at('a/to-b'));
+  symlinkSync('../a', at('b/to-a'));
+  await put('b/file', '');
+  expect((await listed()).map(([file]) => file)).toContain('a/to-b/file');
+});
+
 test('reading a range of a missing file, or beyond the end of one, is an error', async () => {
   await put('file', 'abc');
   expect(Buffer.from(await readRange(destination, 'file', { from: 1, to: 3 })).toString()).toBe('bc');
