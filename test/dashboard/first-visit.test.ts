@@ -16,8 +16,17 @@ afterAll(async () => {
   await database?.drop();
 });
 
+/** Prepares until everything is read: on a busy machine that may take longer than `prepare` lasts, and then a visitor would read the rest. */
+async function prepareAll(): Promise<void> {
+  const timesLate = () => page.log().split('the first page will take longer').length;
+  for (let before = -1; before < timesLate(); ) {
+    before = timesLate();
+    await page.prepare();
+  }
+}
+
 test('the first visitor of the quota or of any other page causes no read of the tracked series', async () => {
-  await page.prepare();
+  await prepareAll();
   await database.sql`alter table ops.tracked rename to tracked_away`;
   const quota = await page.look('/ui/quota');
   expect(quota.status, String(page.errors)).toBe(200);
