@@ -56,6 +56,26 @@ test('the top level of the repository has the files of the design, and no others
   expect(surplus).toEqual([]);
 });
 
+test('no test or hook has less time than vitest.config.ts gives to all', () => {
+  const config = readFileSync(join(ROOT, 'vitest.config.ts'), 'utf8');
+  const msOf = (text: string) => Number(text.replaceAll('_', ''));
+  const forAll = msOf(/testTimeout: ([\d_]+)/.exec(config)![1]!);
+  const files = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' }).filter((file) =>
+    /^(?!bench\b).*\.ts$/.test(file),
+  );
+  // In the options of a test, or at its end.
+  const LIMIT =
+    /(?<![.\w])(?:test|it|describe)(?:\.\w+)*\([^{]{1,300}\{\s*timeout: (?<first>[\d_]+)|^ {0,2}\},\s*(?<last>[\d_]+),?\s*\);/gm;
+  const found = files.flatMap((file) =>
+    [...readFileSync(join(ROOT, 'test', file), 'utf8').matchAll(LIMIT)].map(({ groups }) => ({
+      file,
+      ms: msOf(groups!.first ?? groups!.last!),
+    })),
+  );
+  expect(found.length).toBeGreaterThan(10);
+  expect(found.filter(({ ms }) => ms <= forAll)).toEqual([]);
+});
+
 describe('the rules', () => {
   const good = { 'core/span.ts': 'export const span = 1;', 'clock.ts': 'export type Instant = number;' };
   const check = (files: Record<string, string>) => violations(new Map(Object.entries({ ...good, ...files })));

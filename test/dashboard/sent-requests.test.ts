@@ -57,7 +57,7 @@ describe('the time of the newest data', () => {
     await send(1, NOW, 'stored');
     await send(10, NOW + 1_000, 'unavailable');
     expect((await read()).at).toBe(NOW);
-  }, 30_000);
+  });
 });
 
 describe('the requests of the last day by hour', () => {

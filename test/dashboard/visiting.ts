@@ -26,8 +26,13 @@ export type Visit = {
   close(): Promise<void>;
 };
 
-export async function visit(database: TestDatabase, settings: Record<string, string> = {}): Promise<Visit> {
-  const clock = createScaledClock({ speed: 1, startAt: NOW });
+/** `speed`: how fast the clock of the dashboard runs. When it stands still, no figure that several pages share becomes too old. */
+export async function visit(
+  database: TestDatabase,
+  settings: Record<string, string> = {},
+  { speed = 1 }: { readonly speed?: number } = {},
+): Promise<Visit> {
+  const clock = createScaledClock({ speed, startAt: NOW });
   const env = { CHANDLER_BASE_URL: 'http://127.0.0.1:9/v1', ...settings };
   const dashboard = await createTestDashboard(database.url, { clock, states: () => null, env });
   const { app, errors, log } = dashboard;

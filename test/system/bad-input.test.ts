@@ -113,7 +113,7 @@ describe('wrong usage is reported in one sentence, ends with 2 and changes nothi
     [['simulate', '--plan', 'gold'], /'gold' is invalid.*free, starter, pro/],
     [['simulate', '--faults', '50:0.1'], /'50:0.1' is invalid/],
     [['simulate', '--faults', '500:2'], /from 0 to 1/],
-  ])('%j', { timeout: 120_000 }, async (argv, message) => {
+  ])('%j', async (argv, message) => {
     const before = await everything();
     const result = await runCommand(argv, { env: good });
     expectOneSentence(result, message);
@@ -150,7 +150,7 @@ describe('wrong settings are reported in one sentence and end with 2', () => {
       /DATABSE_URL is not a setting .*did you mean DATABASE_URL\?/,
     ],
     [{ REDIS_ULR: 'redis://:hunter2@h' }, /REDIS_ULR is not a setting .*did you mean REDIS_URL\?/],
-  ])('%j', { timeout: 120_000 }, async (settings, message) => {
+  ])('%j', async (settings, message) => {
     const home = path.join(folder, `never-${Object.keys(settings).join()}-${Object.values(settings).join().length}`);
     const env = { ...good, CHANDLER_HOME: home, ...settings };
     const result = await runCommand(['backfill', ...COIN], { env });
@@ -234,7 +234,7 @@ describe('a server that cannot be used is reported in one sentence', () => {
       /CHANDLER_BASE_URL does not answer like the market data API .*end in \/v1/,
       2,
     ],
-  ])('when %s', { timeout: 120_000 }, async (_, settings, message, code) => {
+  ])('when %s', async (_, settings, message, code) => {
     const before = await database.sql`select coin_id, covered::text from market.series`;
     const result = await runCommand(backfill, { env: { ...good, ...settings() } });
     expectOneSentence(result, message);
@@ -246,7 +246,7 @@ describe('a server that cannot be used is reported in one sentence', () => {
     expect(await database.sql`select from ops.backfill where state = 'running'`).toHaveLength(0);
   });
 
-  test('a missing Redis is reported before anything is requested or planned', { timeout: 120_000 }, async () => {
+  test('a missing Redis is reported before anything is requested or planned', async () => {
     const redis = 'redis://127.0.0.1:1';
     const settings = { DATABASE_URL: untouched.url, CHANDLER_BASE_URL: good.CHANDLER_BASE_URL!, REDIS_URL: redis };
     const result = await runCommand(backfill, { env: settings });
@@ -261,7 +261,7 @@ describe('a server that cannot be used is reported in one sentence', () => {
     await untouched.sql`delete from market.coin`;
   });
 
-  test('an upstream that never answered is reported at the first request', { timeout: 120_000 }, async () => {
+  test('an upstream that never answered is reported at the first request', async () => {
     const plain = await listen(async () => new Response(''), { host: '127.0.0.1', port: 0 });
     const port = new URL(plain.url).port;
     try {
@@ -283,9 +283,7 @@ describe('a server that cannot be used is reported in one sentence', () => {
     expect(await untouched.sql`select outcome from ops.fetch`).toHaveLength(4);
   });
 
-  test('a run stops with 75 after --max-wait when the upstream goes away, and leaves nothing half-written', {
-    timeout: 120_000,
-  }, async () => {
+  test('a run stops with 75 after --max-wait when the upstream goes away, and leaves nothing half-written', async () => {
     const shortLived = await listen(async () => Response.json({ error: 'invalid key' }, { status: 403 }), {
       host: '127.0.0.1',
       port: 0,
@@ -305,7 +303,7 @@ describe('a server that cannot be used is reported in one sentence', () => {
 });
 
 describe('the machine refuses', () => {
-  test('a port that is in use', { timeout: 60_000 }, async () => {
+  test('a port that is in use', async () => {
     const taken = net.createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const { port } = taken.address() as net.AddressInfo;
@@ -318,7 +316,7 @@ describe('the machine refuses', () => {
     expect(result.code).toBe(1);
   });
 
-  test('a data folder whose place a file has', { timeout: 60_000 }, async () => {
+  test('a data folder whose place a file has', async () => {
     const file = path.join(folder, 'a-file');
     writeFileSync(file, 'mine');
     for (const home of [file, path.join(file, 'deeper')]) {

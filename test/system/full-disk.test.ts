@@ -4,9 +4,7 @@ import { canMount, expectOneSentence, FULL, onDisk, useUpstream } from './full-d
 useUpstream();
 
 describe.skipIf(!canMount)('the embedded server', () => {
-  test('on a disk too small for it says so and leaves nothing behind; with more room it works', {
-    timeout: 120_000,
-  }, async () => {
+  test('on a disk too small for it says so and leaves nothing behind; with more room it works', async () => {
     const [first, second] = await onDisk(
       'size=25m,mode=755',
       `chandler status
@@ -21,7 +19,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
     expect(second!.code).toBe(0);
   });
 
-  test('in a folder on a read-only disk says so', { timeout: 60_000 }, async () => {
+  test('in a folder on a read-only disk says so', async () => {
     const [first] = await onDisk('ro,size=1m', 'chandler plan btc-bitcoin --start -30d');
     expect(first!.code).toBe(2);
     expectOneSentence(
@@ -32,7 +30,7 @@ describe.skipIf(!canMount)('the embedded server', () => {
 });
 
 describe.skipIf(!canMount)('an export', () => {
-  test('to a new folder on a read-only disk says so, and plans nothing', { timeout: 60_000 }, async () => {
+  test('to a new folder on a read-only disk says so, and plans nothing', async () => {
     const [, exported] = await onDisk(
       'ro,size=1m',
       `export CHANDLER_HOME=$(mktemp -d)

@@ -137,7 +137,7 @@ test('starter has five years of prices, and more than 5,000 rows take more than 
   expect(rows).toHaveLength((29 * DAY) / 300_000);
   expect(rows).toEqual(await truth(coins[1]!, month, 300_000, 'btc'));
   expect(await differences()).toEqual([]);
-}, 120_000);
+});
 
 /** Changes the rows of every answer about prices. */
 function answerWith(change: (rows: Record<string, unknown>[], url: URL) => unknown): void {

@@ -34,9 +34,7 @@ describe.skipIf(first === null)('the Redis of a run', () => {
     expect(asked()).toBe(REQUESTS);
   });
 
-  test('is waited for when full: the run says so once, goes on when there is room again, and requests nothing twice', {
-    timeout: 120_000,
-  }, async () => {
+  test('is waited for when full: the run says so once, goes on when there is room again, and requests nothing twice', async () => {
     const admin = new Redis(redis.url);
     const requests = 2 * REQUESTS;
     try {

@@ -27,9 +27,7 @@ async function read(command: string, ...more: string[]) {
   return JSON.parse(out);
 }
 
-test('a schedule that is off in the services, and the schedules of a service that is gone, reserve nothing', {
-  timeout: 120_000,
-}, async () => {
+test('a schedule that is off in the services, and the schedules of a service that is gone, reserve nothing', async () => {
   world = await createServiceWorld({
     startAt: START,
     redis: null,

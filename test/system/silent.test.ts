@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
 import { setScene, stopsInTime, testStopsInTime } from './silent.ts';
 
-describe('a database that falls silent', { timeout: 120_000, concurrent: true }, () => {
+describe('a database that falls silent', { concurrent: true }, () => {
   testStopsInTime('all');
 
   test('before the first connection does not keep the service from ending either', async (context) => {

@@ -35,7 +35,8 @@ describe('an answer over real sockets', () => {
     expect(answer.exchange).toMatchObject({ status: 200, bytes: Buffer.byteLength(body) });
     expect(answer.exchange.bodySha256).toEqual(createHash('sha256').update(body).digest());
     expect(answer.exchange.sentAt).toBeGreaterThanOrEqual(before);
-    expect(answer.exchange.durationMs).toBeLessThan(1000);
+    // All of it happened since then, however long a busy machine took.
+    expect(answer.exchange.durationMs).toBeLessThanOrEqual(Date.now() - before);
     expect(server.heard.map((h) => h.line)).toEqual([
       'GET /v1/coins/btc-bitcoin/ohlcv/historical?start=2024-01-01&limit=366 HTTP/1.1',
     ]);

@@ -164,7 +164,7 @@ describe('candles that were made ahead of time', () => {
       ),
       { numRuns: 15 },
     );
-  }, 120_000);
+  });
 
   const steady = (count: number): Values[] =>
     Array.from({ length: count }, (_, i) => [100 + i, 200 + i, 50 - i / 100, i + 0.1]);

@@ -67,7 +67,8 @@ describe('the service', { concurrent: true }, () => {
   test('keeps tracked series fresh, fetches their past, and reports its health', async (context) => {
     const { chandler, database, json, start } = await setScene(context);
     await chandler('track', 'add', '--top', '2', '--interval', '1h', '--since', '-40d');
-    const service = start();
+    // At its start the service reads the market as a whole once. By default it would read it again at the next fifth minute of the hour.
+    const service = start([], { CHANDLER_SCHEDULE_GLOBAL: '7 0 * * *' });
     await service.line(/^ready/);
     expect(await service.get('/ready')).toMatchObject({ status: 200 });
     await service.line(/^schedule freshness: done/);

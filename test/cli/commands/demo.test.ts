@@ -18,9 +18,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 /** As a user runs it: the built program in its own process. */
 const demo = () => runCli(['demo'], { CHANDLER_HOME: home });
 
-test('the demo starts from nothing, whatever a killed demo left, and shows the proof and the queries', {
-  timeout: 180_000,
-}, async () => {
+test('the demo starts from nothing, whatever a killed demo left, and shows the proof and the queries', async () => {
   writeFileSync(path.join(folder, 'made-by-demo'), '');
   mkdirSync(path.join(folder, 'data.new-of-a-killed-demo'));
   const { code, out, err } = await demo();

@@ -88,7 +88,7 @@ describe.each([
     );
     // Chandler does not report a lock that is held for a moment.
     await vi.waitFor(async () => expect(await chandler('status')).toMatch(said), { timeout: 60_000, interval: 250 });
-  }, 90_000);
+  });
   afterAll(async () => {
     await holder.release();
     expect(await waiting).not.toBeInstanceOf(Error);

@@ -125,7 +125,7 @@ test('market.candles_as_known returns the candles that were final at the instant
     }),
     { numRuns: 12 },
   );
-}, 60_000);
+});
 
 test('at an instant between two steps of one row, or a moment before a step, it returns the earlier state', async () => {
   const id = await newDailySeries(database.sql, newName());

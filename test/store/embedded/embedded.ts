@@ -93,7 +93,7 @@ export function useEmbedded(): void {
        if (error) process.exit(1);
        process.stdin.once('data', () => server.stop().then(() => process.exit(0)));`,
     );
-  }, 120_000);
+  });
   afterAll(() => rmSync(build, { recursive: true, force: true }));
   beforeEach(() => {
     const parent = mkdtempSync(path.join(os.tmpdir(), 'chandler-embedded-'));

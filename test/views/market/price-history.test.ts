@@ -58,7 +58,7 @@ beforeAll(async () => {
       throw error;
     },
   });
-}, 120_000);
+});
 afterAll(() => world?.close());
 
 type Row = { readonly timestamp: string; readonly price: number };
