@@ -6,7 +6,7 @@ afterEach(() => world?.close());
 // On a busy machine a run may be late sometimes. A wrong forecast is wrong each time.
 describe('a backfill at 5 requests per second', { retry: 2 }, () => {
   test('without faults ends within its forecast', async () => {
-    const chandler = await make();
+    const chandler = await make({ speed: 2 });
     const expected = await forecastMs(chandler, 150);
     expect(expected).toBeGreaterThan(149 * 200);
     const run = await chandler.backfill(WORK);
