@@ -1,7 +1,7 @@
 /** Checks everything besides the series: rows that belong to no series, claims that no rule makes, rollups, documents, imported series. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
@@ -50,6 +50,7 @@ async function findRowsOfUnknownSeries(sql: Sql, correct: Correct): Promise<stri
           where not exists (select from market.series s where s.id = p.series_id and s.interval > '24h')
       ) r where what = 'market.price' or not exists (select from market.series s where s.id = r.series_id) group by 1, 2
     ) r order by 1, 2`;
+  const isKnown: ReadonlySet<string> = new Set(INTERVALS);
   // The series may be there when somebody runs the statement: restored, or a new one with this number.
   const remove = ({ seriesId, mayGo }: Unknown, table: string, rows: string, series: string) => {
     if (!mayGo) return;
@@ -57,7 +58,8 @@ async function findRowsOfUnknownSeries(sql: Sql, correct: Correct): Promise<stri
     const unknown = `not exists (select from market.series s where s.id = r.series_id${series})`;
     correct(`delete from ${table} r where series_id ${id}${rows} and ${unknown}`);
   };
-  for (const one of candles)
+  // Only a known interval may stand in a command that somebody copies.
+  for (const one of candles.filter(({ interval }) => isKnown.has(interval)))
     remove(one, 'market.candle', ` and interval = '${one.interval}'`, ' and s.interval = r.interval');
   for (const one of others) remove(one, one.what, '', one.what === 'market.price' ? " and s.interval > '24h'" : '');
   return [
