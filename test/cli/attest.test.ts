@@ -351,6 +351,20 @@ describe('verify', () => {
   });
 });
 
+describe('verify, a series without a name', () => {
+  test.each(['quote', 'interval'])('names it when its %s is null, and compares all others', async (column) => {
+    await database.sql.unsafe(`alter table market.series alter ${column} drop not null;
+      update market.series set ${column} = null where id = ${ids[1]!};
+      update market.candle set close = close * 2 where series_id = ${ids[0]!} and open_time = '2022-05-10Z'`);
+    const { code, out, err } = await chandler('verify');
+    expect([code, err]).toEqual([1, '']);
+    expect(out).toContain(`a column of market.series that is never null is null: ${column}`);
+    expect(out).toContain('2022-05-10 00:00Z to 2022-05-11 00:00Z: the stored candle differs from the answer');
+    // Its candles may be right.
+    expect(out).not.toContain('delete from market.candle');
+  });
+});
+
 describe('verify, outside the series', () => {
   test('prints the statements that end a difference, and they do', async () => {
     const { sql } = database;

@@ -185,15 +185,17 @@ export async function backupAt(target: string): Promise<string> {
   const kind = await kindOf(target);
   if (kind === null)
     throw new UsageError(`there is no backup ${target}; name the file of a backup, or a folder with backups`);
-  if (kind === 'file') {
-    const isAlone = !(await Promise.all(filesBeside(target).map(hasFile))).includes(true);
-    // The files beside a backup have its name, and not that of a link to it, like latest.dump.
-    return isAlone && (await lstat(target)).isSymbolicLink() ? realpath(target) : target;
-  }
+  if (kind === 'file') return behindLink(target);
   const newest = (await backupsIn(target)).at(-1);
   if (newest === undefined)
     throw new UsageError(`the folder ${target} has no backup (chandler-<instant>${EXTENSION}); name a backup's file`);
-  return newest.file;
+  return behindLink(newest.file);
+}
+
+/** The files beside a backup have its name, and not that of a link to it, like latest.dump. */
+async function behindLink(file: string): Promise<string> {
+  const isAlone = !(await Promise.all(filesBeside(file).map(hasFile))).includes(true);
+  return isAlone && (await lstat(file)).isSymbolicLink() ? realpath(file).catch(() => file) : file;
 }
 
 export async function hasFile(file: string): Promise<boolean> {

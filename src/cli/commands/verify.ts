@@ -227,8 +227,8 @@ function printOthers(out: Output, others: readonly string[], removals: readonly 
   out.write(`\nOutside the series:\n${others.map((text) => `  ${text}\n`).join('')}`);
   if (removals.length === 0) return;
   out.write(
-    '\nThese commands remove it. Chandler then makes rollups, weeks and months again by itself. If somebody has removed a\n' +
-      'series, chandler restore brings it back instead:\n',
+    '\nThese commands remove it. Chandler then makes rollups, weeks and months again by itself, but nothing else. Rows of a series\n' +
+      'that does not exist, above all its evidence, may be right: if somebody has removed the series, restore a backup instead.\n',
   );
   for (const statement of removals.slice(0, MOST_CORRECTED)) out.write(`  ${removeCommand(statement)}\n`);
   const more = removals.length - MOST_CORRECTED;

@@ -1,5 +1,5 @@
 /** The commands that correct what `chandler verify` has found. A proof changes nothing itself. */
-import { toIso } from '../../core/format.ts';
+import { shellWord, toIso } from '../../core/format.ts';
 import type { Span } from '../../core/span.ts';
 import type { SeriesProof } from '../../views/operations/verify.ts';
 import { LAST_DATE } from '../../views/verify/findings.ts';
@@ -13,11 +13,14 @@ export function removeCommand(statement: string): string {
   return `chandler sql "${statement}"`;
 }
 
-/** One command for each stretch, so that nothing between them becomes wanted. Empty when no slot of it can be requested. */
+/**
+ * One command for each stretch, so that nothing between them becomes wanted. Empty when no slot of it can be requested. Whoever wrote into the
+ * warehouse must not write commands for the shell of its owner.
+ */
 export function refetchCommands({ coinId, interval, quote, toRefetch }: SeriesProof): string[] {
   return toRefetch.map(
     ({ from, to }) =>
-      `chandler backfill ${coinId} --interval ${interval} --quote ${quote} --start ${toIso(from)} --end ${toIso(to)}`,
+      `chandler backfill ${shellWord(coinId)} --interval ${shellWord(interval)} --quote ${shellWord(quote)} --start ${toIso(from)} --end ${toIso(to)}`,
   );
 }
 

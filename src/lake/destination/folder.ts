@@ -170,7 +170,9 @@ async function* listAll(folder: string, below: string, linked: readonly string[]
     }
     // A part of the files may be on another disk. But a link to a folder that is being listed leads in a circle.
     const leadsTo = realPath(path.join(folder, name));
-    const isCircle = linked.includes(leadsTo) || `${realPath(top)}${path.sep}`.startsWith(`${leadsTo}${path.sep}`);
+    // The root of a disk ends in a separator already.
+    const isAbove = path.join(realPath(top), path.sep).startsWith(path.join(leadsTo, path.sep));
+    const isCircle = isAbove || linked.includes(leadsTo);
     if (!isCircle) yield* listAll(folder, name, [...linked, leadsTo]);
   }
 }

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { DATASETS } from '../dataset/datasets.ts';
 
 const PART_DIGITS = 16;
-/** Below the folders of datasets only: a copy of a lake in a folder of the lake, or behind a link there, is somebody else's. */
+/** Only in folders that a lake has: a copy of a lake, or of a part of it, in another folder or behind a link is somebody else's. */
 const FOLDERS = DATASETS.map(({ name }) => name).join('|');
-const LAKE_FILE = new RegExp(`^(${FOLDERS})/([\\w=-]+/)*part(-[\\w]+)?-[\\da-f]{${PART_DIGITS}}\\.parquet$`);
+const LAKE_FILE = new RegExp(`^(${FOLDERS})/(\\w+=[\\w-]+/)*part(-[\\w]+)?-[\\da-f]{${PART_DIGITS}}\\.parquet$`);
 
 /** The path `…/year=2024/part-q1.parquet` becomes `…/year=2024/part-q1-0123456789abcdef.parquet` for a version. */
 export function lakePath(path: string, version: string): string {

@@ -25,7 +25,7 @@ import {
 } from '../verify/read-series.ts';
 import { unchangedSince, wrongRepairs, wrongRequests, wrongRevisions } from '../verify/records.ts';
 import { finalBy } from '../verify/steps.ts';
-import { readEach } from '../verify/unreadable.ts';
+import { readEach, refuseNulls } from '../verify/unreadable.ts';
 import { matching, type SeriesFilter } from './series-filter.ts';
 
 export type SeriesProof = SeriesName &
@@ -89,6 +89,7 @@ function unreadable({ id, coinId, quote, interval }: Listed, why: string): Serie
 
 async function verifyPage(tx: SqlOrTransaction, page: readonly Listed[], now: Instant): Promise<SeriesProof[]> {
   const { interval } = page[0]!;
+  refuseNulls('market.series', page, ['coinId', 'quote', 'interval']);
   // This must come before the snapshot.
   await holdPartitions(tx, [interval]);
   const ids = page.map(({ id }) => id);

@@ -53,7 +53,7 @@ export async function readSeries(sql: SqlOrTransaction, ids: readonly number[]):
       ) as off_grid
     from unnest(${ids as number[]}::int[]) with ordinality as page(id, position)
     join market.series s on s.id = page.id order by page.position`;
-  refuseNulls('market.series', rows, ['coinId', 'wanted', 'covered', 'digest', 'emptyOnce']);
+  refuseNulls('market.series', rows, ['wanted', 'covered', 'digest', 'emptyOnce']);
   return rows.map((row) => ({ ...row, digest: modulo(BigInt(row.digest)) }));
 }
 

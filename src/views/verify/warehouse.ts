@@ -1,7 +1,7 @@
 /** Checks everything besides the series: rows that belong to no series, claims that no rule makes, rollups, documents, imported series. */
 import type { Instant } from '../../clock.ts';
 import { formatCounted } from '../../core/format.ts';
-import { DAY, INTERVAL_MS, type Interval } from '../../core/interval.ts';
+import { DAY, INTERVAL_MS, INTERVALS, type Interval } from '../../core/interval.ts';
 import { RULES, type Rule } from '../../core/second-opinion.ts';
 import type { Sql } from '../../store/connection/connect.ts';
 import { wrongImports } from './imported.ts';
@@ -22,25 +22,46 @@ export async function verifyWarehouse(sql: Sql, correct: Correct = () => undefin
   ];
 }
 
+/**
+ * Whether rows of `r` may be removed. If their series has another interval and no rows of its own, somebody may have changed its interval: then
+ * they are its true rows.
+ */
+const MAY_GO = `not exists (select from market.series o where o.id = r.series_id) or exists (
+  select from market.series o join market.candle own on own.series_id = o.id and own.interval = o.interval where o.id = r.series_id)`;
+
+type Unknown = { readonly seriesId: number | null; readonly rows: number; readonly mayGo: boolean };
+
 async function findRowsOfUnknownSeries(sql: Sql, correct: Correct): Promise<string[]> {
-  const candles = await sql<{ seriesId: number | null; interval: string; rows: number }[]>`
-    select c.series_id, c.interval, count(*) as rows from market.candle c
-    left join market.series s on s.id = c.series_id and s.interval = c.interval
-    where s.id is null group by 1, 2 order by 1, 2`;
-  const others = await sql<{ what: string; seriesId: number | null; rows: number }[]>`
-    select what, series_id, count(*) as rows from (
-      select 'market.revision' as what, series_id from market.revision
-      union all select 'market.evidence', series_id from market.evidence
-      union all select 'ops.second_opinion', series_id from ops.second_opinion where series_id is not null
-      union all select 'market.rollup', series_id from market.rollup
-      union all select 'market.rollup_coverage', series_id from market.rollup_coverage
-      union all select 'market.price', p.series_id from market.price p
-        where not exists (select from market.series s where s.id = p.series_id and s.interval > '24h')
-    ) r where what = 'market.price' or not exists (select from market.series s where s.id = r.series_id) group by 1, 2 order by 1, 2`;
-  const ofSeries = (id: number | null) => `series_id ${id === null ? 'is null' : `= ${id}`}`;
-  for (const { seriesId, interval } of candles)
-    correct(`delete from market.candle where ${ofSeries(seriesId)} and interval = '${interval}'`);
-  for (const { what, seriesId } of others) correct(`delete from ${what} where ${ofSeries(seriesId)}`);
+  const candles = await sql<(Unknown & { interval: string })[]>`
+    select *, ${sql.unsafe(MAY_GO)} as may_go from (
+      select c.series_id, c.interval, count(*) as rows from market.candle c
+      left join market.series s on s.id = c.series_id and s.interval = c.interval
+      where s.id is null group by 1, 2
+    ) r order by 1, 2`;
+  const others = await sql<(Unknown & { what: string })[]>`
+    select *, ${sql.unsafe(MAY_GO)} as may_go from (
+      select what, series_id, count(*) as rows from (
+        select 'market.revision' as what, series_id from market.revision
+        union all select 'market.evidence', series_id from market.evidence
+        union all select 'ops.second_opinion', series_id from ops.second_opinion where series_id is not null
+        union all select 'market.rollup', series_id from market.rollup
+        union all select 'market.rollup_coverage', series_id from market.rollup_coverage
+        union all select 'market.price', p.series_id from market.price p
+          where not exists (select from market.series s where s.id = p.series_id and s.interval > '24h')
+      ) r where what = 'market.price' or not exists (select from market.series s where s.id = r.series_id) group by 1, 2
+    ) r order by 1, 2`;
+  const isKnown: ReadonlySet<string> = new Set(INTERVALS);
+  // The series may be there when somebody runs the statement: restored, or a new one with this number.
+  const remove = ({ seriesId, mayGo }: Unknown, table: string, rows: string, series: string) => {
+    if (!mayGo) return;
+    const id = seriesId === null ? 'is null' : `= ${seriesId}`;
+    const unknown = `not exists (select from market.series s where s.id = r.series_id${series})`;
+    correct(`delete from ${table} r where series_id ${id}${rows} and ${unknown}`);
+  };
+  // Only a known interval may stand in a command that somebody copies.
+  for (const one of candles.filter(({ interval }) => isKnown.has(interval)))
+    remove(one, 'market.candle', ` and interval = '${one.interval}'`, ' and s.interval = r.interval');
+  for (const one of others) remove(one, one.what, '', one.what === 'market.price' ? " and s.interval > '24h'" : '');
   return [
     ...candles.map(
       (c) => `market.candle: ${c.rows} rows of ${c.interval} of series ${c.seriesId}, which does not exist`,
@@ -88,11 +109,13 @@ async function impossibleClaims(sql: Sql, correct: Correct): Promise<string[]> {
       answers: number;
       requestedAt: Instant;
       retryAt: Instant;
+      due: string;
       isFinite: boolean;
       interval: Interval | null;
     }[]
   >`
     select claim, coalesce(key, 'series ' || series_id || ' ' || span::text) as subject, series_id, answers, requested_at, retry_at,
+      quote_nullable(retry_at) as due,
       isfinite(retry_at) as is_finite, (select s.interval from market.series s where s.id = series_id) as interval
     from ops.second_opinion order by 1, 2`;
   return rows.flatMap((row) => {
@@ -100,7 +123,9 @@ async function impossibleClaims(sql: Sql, correct: Correct): Promise<string[]> {
     if (wait <= longestWait(row.claim, row.isFinite ? 0 : row.answers, row.interval ?? '24h')) return [];
     // Chandler then requests the slots as if nothing were known about them.
     if (row.seriesId !== null)
-      correct(`delete from ops.second_opinion where series_id = ${row.seriesId} and claim = '${row.claim}'`);
+      correct(
+        `delete from ops.second_opinion where series_id = ${row.seriesId} and claim = '${row.claim}' and retry_at is not distinct from ${row.due}`,
+      );
     return [`ops.second_opinion: ${row.claim} of ${row.subject} is due later than any rule allows`];
   });
 }

@@ -75,4 +75,6 @@ test('a link to a backup means the backup, because the files beside it have its 
   expect(await backupAt(latest)).toBe(realpathSync(file));
   writeFileSync(`${latest}.sha256`, '');
   expect(await backupAt(latest)).toBe(latest);
+  symlinkSync('x.dump', path.join(folder, 'chandler-20240131T120000Z.dump'));
+  expect(await backupAt(folder)).toBe(realpathSync(file));
 });

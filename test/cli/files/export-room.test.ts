@@ -1,4 +1,6 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -6,11 +8,13 @@ import { fillAll } from '../../lake/filled.ts';
 import { runCommand } from '../../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
-const disk = vi.hoisted(() => ({ free: Number.POSITIVE_INFINITY }));
-vi.mock('node:fs/promises', async (original) => ({
-  ...(await original<typeof import('node:fs/promises')>()),
-  statfs: async () => ({ bavail: disk.free, bsize: 1 }),
-}));
+const disk = { free: Number.POSITIVE_INFINITY };
+// No mock of the module: other files of this process have imported it already.
+const statfs = vi.spyOn(fs, 'statfs');
+statfs.mockImplementation(
+  async () => ({ bavail: disk.free, bsize: 1 }) as unknown as Awaited<ReturnType<typeof fs.statfs>>,
+);
+syncBuiltinESMExports();
 
 let database: TestDatabase;
 let folder: string;
@@ -20,6 +24,8 @@ beforeAll(async () => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'chandler-room-'));
 });
 afterAll(async () => {
+  statfs.mockRestore();
+  syncBuiltinESMExports();
   rmSync(folder, { recursive: true });
   await database?.drop();
 });

@@ -104,8 +104,12 @@ test('links that lead in a circle end the list', async () => {
   for (const name of ['a', 'b']) mkdirSync(at(name), { recursive: true });
   symlinkSync('../b', at('a/to-b'));
   symlinkSync('../a', at('b/to-a'));
+  // It would list the whole disk.
+  symlinkSync(path.parse(folder).root, at('b/root'));
   await put('b/file', '');
-  expect((await listed()).map(([file]) => file)).toContain('a/to-b/file');
+  const files = (await listed()).map(([file]) => file);
+  expect(files).toContain('a/to-b/file');
+  expect(files.filter((file) => `${file}`.includes('root/'))).toEqual([]);
 });
 
 test('reading a range of a missing file, or beyond the end of one, is an error', async () => {

@@ -7,5 +7,7 @@ test('a file of the lake is known by its name, and a copy of a lake below it is 
     expect(isLakeFile(lakePath(path, 'version'))).toBe(true);
     // The next run would remove such a file a day later.
     expect(isLakeFile(`old/${lakePath(path, 'version')}`)).toBe(false);
+    // So it would with a link to a folder of another lake.
+    expect(isLakeFile(lakePath(path, 'version').replace('/', '/old/'))).toBe(false);
   }
 });

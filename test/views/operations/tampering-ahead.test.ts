@@ -1,6 +1,8 @@
 /** Invented candles made ahead of time, and invented coverage of them: verify finds them, and still checks everything else. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeCalendar } from '../../../src/store/candle/calendar-candle.ts';
+import type { Sql } from '../../../src/store/connection/connect.ts';
+import { verifyWarehouse } from '../../../src/views/verify/warehouse.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import { addRolledUp, createWarehouse, verifiedAfter } from './tampering.ts';
 
@@ -136,4 +138,50 @@ test.each([
   const { others, unmended, left } = await verifiedAfter(database, damage.replaceAll(':F', `${fine}`));
   expect(others).not.toEqual([]);
   expect([...unmended, ...left]).toEqual([]);
+});
+
+test('the statements remove only what is wrong, also if the series is there again', async () => {
+  const { sql } = database;
+  const offered = async (damage: string, after = '') => {
+    const counts: { candles: number; claims: number }[] = [];
+    const undo = new Error('undone');
+    const statements = new Set<string>();
+    await sql
+      .begin(async (tx) => {
+        const count = async () =>
+          counts.push(
+            ...(await tx<typeof counts>`
+              select (select count(*) from market.candle) as candles, (select count(*) from ops.second_opinion) as claims`),
+          );
+        await tx.unsafe(`set local session_replication_role = replica; ${damage}`.replaceAll(':F', `${fine}`));
+        await count();
+        await verifyWarehouse(tx as unknown as Sql, (statement) => statements.add(statement));
+        await tx.unsafe(after.replaceAll(':F', `${fine}`));
+        for (const statement of statements) await tx.unsafe(statement);
+        await count();
+        throw undo;
+      })
+      .catch((error) => {
+        if (error !== undo) throw error;
+      });
+    const [before, left] = counts as [(typeof counts)[0], (typeof counts)[0]];
+    return {
+      statements: [...statements],
+      removed: { candles: before.candles - left.candles, claims: before.claims - left.claims },
+    };
+  };
+  const nothing = { candles: 0, claims: 0 };
+  const gone = await offered(
+    'create temp table gone on commit drop as select * from market.series where id = :F; delete from market.series where id = :F',
+    'insert into market.series overriding system value select * from gone',
+  );
+  expect(gone.statements.join()).toContain(`delete from market.candle r where series_id = ${fine} `);
+  expect(gone.removed).toEqual(nothing);
+  const wider = await offered(`update market.series set interval = '6h' where id = :F`);
+  expect(wider.statements.join()).not.toContain('market.candle ');
+  expect(wider.removed).toEqual(nothing);
+  const claim = (day: number, retry: string) =>
+    `insert into ops.second_opinion (series_id, span, claim, answers, requested_at, retry_at) values (:F, tstzrange('2020-01-0${day}Z', '2020-01-0${day + 1}Z'), 'provisional', 1, now(), ${retry})`;
+  const claims = await offered([claim(1, 'now()'), claim(2, "'infinity'"), claim(3, "now() + '90 days'")].join(';'));
+  expect(claims.removed).toEqual({ candles: 0, claims: 2 });
 });
