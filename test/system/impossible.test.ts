@@ -174,3 +174,24 @@ test('no candle is lost when the upstream silently returns fewer rows than reque
   expect((await stored()).map(({ coinId: _, ...row }) => row)).toEqual(await truth(COIN, work.from, work.to));
   expect(await world.database.sql`select from market.gaps`).toEqual([]);
 });
+
+test('rows that stay invalid do not keep an implausible answer about the candles between them in request for ever', async () => {
+  await make({ speed: 300 });
+  const chandler = await world.open();
+  const bad = [BAD, BAD + 15 * DAY];
+  let told = 0;
+  // From the second answer on, the final candles between the two rows have another market cap, as after a recomputation. It ends in any case.
+  upstream.script = rewriting((rows) => {
+    if (++told > 30) return rows;
+    return rows.map((row) => {
+      if (bad.includes(Date.parse(row.time_open))) return { ...row, high: 0 };
+      return told > 1 ? { ...row, market_cap: Number(row.market_cap) + 1 } : row;
+    });
+  });
+  await chandler.backfill(DAYS);
+  expect(told).toBeLessThan(10);
+  const [{ revised }] = (await world.database.sql`select count(*)::int as revised from market.revision`) as [
+    { revised: number },
+  ];
+  expect(revised).toBe(14);
+});

@@ -4,7 +4,7 @@ import type { Instant } from '../../clock.ts';
 import type { CandleColumns } from '../../core/candle.ts';
 import { DAY, INTERVAL_MS, type Interval, settledUntil } from '../../core/interval.ts';
 import { type JudgedAnswer, judgeAnswer, RULES } from '../../core/second-opinion.ts';
-import { contains, intersect, normalize, type Span, slotsAt, subtract, union } from '../../core/span.ts';
+import { contains, intersect, normalize, type Span, slotsAt, subtract } from '../../core/span.ts';
 import type { Verdict } from '../../store/candle/chunk.ts';
 import type { Sample } from '../../store/candle/other-intervals.ts';
 import type { Pending } from '../../store/work/second-opinion.ts';
@@ -46,19 +46,18 @@ export function judgeImplausible({
     findImplausible({ interval, candles, beside: known.beside, samples: wholeSamples(known.samples, findings) }) ??
     (isOfLastDay ? stillOpen(findings) : endsOpen(findings, settledTo));
   if (found === null) return { found, verdict: null };
-  const malformed = stillInvalid({ interval, findings, known });
-  const apart = union(
-    known.answeredByYounger,
-    malformed.map((one) => one.span),
-  );
   // A request about holes is about final slots: its answer must not change them before a second one agrees.
-  const open = subtract(isOfHoles ? [span] : subtract([span], known.covered), apart);
+  const wanted = subtract(isOfHoles ? [span] : subtract([span], known.covered), known.answeredByYounger);
+  const repeated = stillInvalid({ interval, findings, known });
+  const others = subtract(wanted, normalize(repeated.map((one) => one.span)));
+  // If nothing else is open, these slots wait for the second opinion. Their old claims would be due at once, and the request would be sent for ever.
+  const [open, malformed] = others.length > 0 ? [others, repeated] : [wanted, []];
   const parts = isSettled ? [...intersect(open, settled), ...subtract(open, settled)] : open;
   const claims = known.pending.filter(({ claim }) => claim === 'implausible');
   const claimed = normalize(claims.map((one) => one.span));
   const pieces = [...subtract(parts, claimed), ...claims.flatMap((one) => intersect(parts, [one.span]))];
   // Every slot has been answered meanwhile. Nothing is missing, so there is no second opinion to wait for, and the stored candles stay.
-  if (pieces.length === 0) return withheld(malformed, receivedAt, found);
+  if (pieces.length === 0) return withheld([], receivedAt, found);
   const weighed = pieces.map((piece) => {
     const before = claims.find((one) => contains([one.span], piece.from)) ?? null;
     const says = agrees(before, { span, found, candles }) ? 'agrees' : 'differs';

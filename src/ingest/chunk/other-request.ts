@@ -33,10 +33,8 @@ export function answersOtherRequest(
     return `its rows are not ${describeInterval(interval)}: ${misfits[0]}`;
   if (isOffGrid(good, interval))
     return `its rows are not ${describeInterval(interval)}: they lie off the ${widthOf(interval)} grid`;
-  const wider = spacingOf(
-    good.filter((row) => !closesWithSlot(row, interval)),
-    interval,
-  );
+  const unproven = good.filter((row) => !closesWithSlot(row, interval));
+  const wider = unproven.length < SPACED_ROWS ? null : spacingOf(good, interval);
   if (wider !== null) return `its rows are ${widthOf(wider)} apart: they are not ${describeInterval(interval)}`;
   const after = good.filter(({ openTime }) => openTime > last && openTime <= time.latest);
   return after.length > good.length / 2 ? 'it is dated before its own rows' : null;

@@ -124,3 +124,13 @@ test('an implausible answer leaves the claim about an invalid row as it was, and
   // A valid row of the slot is implausible like the others.
   expect(weigh(span, at, [malformed])!.every(({ claim }) => claim === 'implausible')).toBe(true);
 });
+
+test('an invalid row waits for the second opinion if nothing else is open: its own claim would be due at once', () => {
+  const span = { from: NOON - HOUR, to: NOON + WIDTH };
+  const at = NOON + HOUR;
+  const slot = { from: NOON, to: NOON + WIDTH };
+  const malformed = { span: slot, claim: 'malformed', answers: 3, requestedAt: at - 9, retryAt: at - 1 } as const;
+  const first = weigh(span, at, [malformed], candlesOf({ from: span.from, to: NOON }), [NOON])!;
+  expect(first).toMatchObject([{ span: slot, claim: 'implausible', answers: 1 }]);
+  expect(weigh(span, first[0]!.retryAt, first, candlesOf({ from: span.from, to: NOON }), [NOON])).toBeNull();
+});

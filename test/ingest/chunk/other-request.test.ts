@@ -69,6 +69,11 @@ describe('hours of a coin that is traded only at midnight', () => {
   });
 });
 
+test('rows that end early do not count alone: the others show that they are not of a wider interval', () => {
+  const rows = Array.from({ length: 48 }, (_, i) => row(START + i * HOUR, i % 12 === 0 ? 10 * 60_000 : HOUR - 1_000));
+  expect(judge('1h', rows)).toBeNull();
+});
+
 test('an open candle may have the minute of its data where an hour ends', () => {
   const rows = [row(NOW - DAY, 12 * HOUR), row(NOW, HOUR)];
   expect(judge('24h', rows)).toBeNull();
